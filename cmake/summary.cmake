@@ -1,0 +1,10 @@
+# What was configured, in words.
+message(STATUS "")
+message(STATUS "Tutti ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE} build in ${CMAKE_BINARY_DIR}")
+message(STATUS "  compiler   ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+message(STATUS "  sanitizer  ${TUTTI_SANITIZE}")
+message(STATUS "  tests ${TUTTI_TESTS}, benchmarks ${TUTTI_BENCH}, tools ${TUTTI_TOOLS}")
+message(STATUS "  CUDA       ${TUTTI_SUMMARY_CUDA}")
+message(STATUS "  verbs      ${TUTTI_SUMMARY_VERBS}")
+message(STATUS "  Python     ${TUTTI_SUMMARY_PYTHON}")
+message(STATUS "")
