@@ -2,7 +2,8 @@
 //
 // `tutti-run -n N PROGRAM` starts N processes and gives each of them, in its environment,
 //   TUTTI_RANK, TUTTI_WORLD_SIZE   its rank and the number of ranks
-//   TUTTI_ID_FILE                  a file, readable by this user only, that holds the ncclUniqueId (128 bytes)
+//   TUTTI_ID_FILE                  a file, readable by this user only, that holds the ncclUniqueId (128
+//   bytes)
 // (RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE are set too, for programs that look for those.)
 #ifndef TUTTI_LAUNCH_H_
 #define TUTTI_LAUNCH_H_

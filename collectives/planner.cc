@@ -1,0 +1,44 @@
+#include "collectives/planner.h"
+
+#include <algorithm>
+
+namespace tutti {
+namespace {
+
+/// Lanes start at multiples of this, so that they do not share cache lines.
+constexpr std::uint64_t kLaneGrainBytes = 64;
+
+constexpr std::uint64_t divideUp(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+
+}  // namespace
+
+Plan makePlan(const Descriptor& descriptor, int nranks, const LinkShape& shape) {
+  const std::uint64_t size = sizeOf(descriptor.type);
+  // A lane is worth its steps only if it has a grain of its own for every rank.
+  const std::uint64_t grains =
+      divideUp(descriptor.count * size, kLaneGrainBytes * static_cast<std::uint64_t>(nranks));
+  return {
+      .algorithm = descriptor.collective == Collective::broadcast ? Algorithm::chain : Algorithm::ring,
+      .descriptor = descriptor,
+      .nranks = nranks,
+      .lanes = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(grains, 1, shape.lanes)),
+      .slot_elements = shape.slot_bytes / size,
+  };
+}
+
+LaneWork laneWork(const Plan& plan, int rank, std::uint32_t lane) {
+  const Descriptor& d = plan.descriptor;
+  const std::uint64_t grain = std::max<std::uint64_t>(1, kLaneGrainBytes / sizeOf(d.type));
+  const std::uint64_t share = divideUp(divideUp(d.count, plan.lanes), grain) * grain;
+  return {
+      .nranks = plan.nranks,
+      .rank = rank,
+      .root = d.root,
+      .count = d.count,
+      .begin = std::min(d.count, share * lane),
+      .end = std::min(d.count, share * (lane + 1)),
+      .slot_elements = plan.slot_elements,
+  };
+}
+
+}  // namespace tutti

@@ -1,0 +1,14 @@
+// From what was asked for to how it is done. Pure functions: every rank computes the same.
+#pragma once
+
+#include "runtime/core/plan.h"
+
+namespace tutti {
+
+/// The plan of an operation on a communicator of `nranks` ranks whose links have `shape`.
+Plan makePlan(const Descriptor& descriptor, int nranks, const LinkShape& shape);
+
+/// What `rank` does in `lane` of the plan. The lanes' element ranges partition the operation.
+LaneWork laneWork(const Plan& plan, int rank, std::uint32_t lane);
+
+}  // namespace tutti

@@ -1,0 +1,31 @@
+// What one rank asked for: the part of an operation that all ranks must agree on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include "runtime/core/types.h"
+
+namespace tutti {
+
+/// The arguments of one operation in 16 bytes. Travels in every slot's header and on the status board, so
+/// that whoever meets a different one can print both. Operations without a reduction or root hold sum and 0
+/// there.
+struct Descriptor {
+  Collective collective = Collective::all_reduce;
+  DataType type = DataType::float32;
+  RedOp op = RedOp::sum;
+  std::uint8_t kind = 0;  ///< 0 collective; point-to-point kinds come with send and receive
+  std::int32_t root = 0;  ///< rank, for rooted collectives
+  std::uint64_t count =
+      0;  ///< elements: all_reduce, broadcast per rank; reduce_scatter, all_gather per block
+
+  friend bool operator==(const Descriptor&, const Descriptor&) = default;
+};
+static_assert(sizeof(Descriptor) == 16 && std::is_trivially_copyable_v<Descriptor>);
+
+/// As a person would write the call: "AllReduce(count 1024, float, sum)".
+std::string describe(const Descriptor& descriptor);
+
+}  // namespace tutti

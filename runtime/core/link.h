@@ -1,0 +1,64 @@
+// A link: one way, one lane, two ranks. A ring of slots with a header each, and two counters.
+//
+// Memory order and ownership, the same for every transport:
+//   posted    written by the sender (release) after it has written slot and header; read by the receiver
+//             (acquire). Slot s % slot_count belongs to the receiver while posted > s >= released.
+//   released  written by the receiver (release) after its last read of the slot; read by the sender
+//   (acquire).
+// Both count slots since the link was made, never wrap, are never reset, and have exactly one writer. Hence
+//   released <= posted <= released + slot_count                                        (the link invariant)
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "runtime/core/descriptor.h"
+
+namespace tutti {
+
+/// A 64-bit counter alone on two cache lines (adjacent-line prefetch fetches pairs). May lie in shared
+/// memory.
+struct alignas(128) Counter {
+  std::atomic<std::uint64_t> value{0};
+};
+static_assert(sizeof(Counter) == 128 && std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// How a slot carries its data.
+enum class SlotKind : std::uint32_t {
+  inline_data = 0,  ///< the bytes are in the slot
+  reference = 1,    ///< the bytes stay in a registered region of the sender until the slot is released
+};
+
+/// Precedes every slot. Written by the sender before `posted` is advanced, read by the receiver after.
+struct SlotHeader {
+  std::uint64_t sequence = 0;  ///< the value of `posted` before this slot: 0, 1, 2, ...
+  Descriptor descriptor;       ///< of the operation that the slot belongs to
+  SlotKind kind = SlotKind::inline_data;
+  std::uint32_t region = 0;    ///< reference: number of the sender's region
+  std::uint64_t bytes = 0;     ///< length of the data
+  std::uint64_t offset = 0;    ///< reference: where in the region the data starts
+  std::uint64_t checksum = 0;  ///< of the data, on links whose medium may corrupt it; else 0
+  std::uint64_t reserved = 0;
+};
+static_assert(sizeof(SlotHeader) == 64 && std::is_trivially_copyable_v<SlotHeader>);
+
+/// What executors see of a link: where things are. Copied freely; whoever made the link keeps it alive.
+struct LinkView {
+  Counter* posted = nullptr;
+  Counter* released = nullptr;
+  SlotHeader* headers = nullptr;  ///< slot_count of them
+  std::byte* data = nullptr;      ///< slot_count * slot_bytes
+  std::uint32_t slot_count = 0;
+  std::uint32_t slot_bytes = 0;
+  std::int32_t peer = -1;  ///< the rank at the other end
+
+  SlotHeader& header(std::uint64_t sequence) const { return headers[sequence % slot_count]; }
+  std::byte* slot(std::uint64_t sequence) const {
+    return data + sequence % slot_count * std::uint64_t{slot_bytes};
+  }
+};
+static_assert(std::is_trivially_copyable_v<LinkView>);
+
+}  // namespace tutti

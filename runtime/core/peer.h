@@ -1,0 +1,28 @@
+// Who a rank is: what it tells all others when it joins.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <type_traits>
+
+#include "runtime/core/plan.h"
+
+namespace tutti {
+
+/// Fixed layout, exchanged as bytes among ranks of the same Tutti version.
+struct PeerInfo {
+  std::int32_t rank = -1;
+  std::int32_t pid = 0;
+  std::uint32_t uid = 0;
+  std::uint64_t start_time = 0;                  ///< of the process, in clock ticks since boot
+  std::uint64_t pid_namespace = 0;               ///< inode: pids compare only within one
+  std::uint64_t net_namespace = 0;               ///< inode: abstract sockets connect only within one
+  std::array<std::uint8_t, 16> boot_id{};        ///< of the kernel: equal on one host only
+  std::array<std::uint8_t, 16> process_token{};  ///< random, one per process
+  std::array<char, 64> host{};                   ///< host name, zero-terminated
+  std::array<char, 16> mailbox{};                ///< abstract Unix socket, zero-terminated; see shm/mailbox.h
+  LinkShape links;
+};
+static_assert(std::is_trivially_copyable_v<PeerInfo>);
+
+}  // namespace tutti

@@ -1,0 +1,58 @@
+// What a rank shows to all others, in memory that they all map: its line of the status board.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+
+#include "runtime/core/descriptor.h"
+
+namespace tutti {
+
+/// Written by its rank only; read by the others, and only when they have waited for long. All zero at the
+/// start.
+struct alignas(128) RankStatus {
+  enum class State : std::uint32_t {
+    active = 0,  ///< taking part
+    left = 1,    ///< destroyed its communicator in good order
+    failed = 2,  ///< hit a fault: code and text say which
+  };
+
+  /// Numbers of the operation that this rank entered last and completed last; the first is 1. `entered` is
+  /// stored with release after the descriptor's words.
+  std::atomic<std::uint64_t> entered;
+  std::atomic<std::uint64_t> completed;
+  /// Descriptor of operation k in pair k % 4. It stays until operation k + 4 is entered.
+  std::array<std::array<std::atomic<std::uint64_t>, 2>, 4> words;
+
+  /// Stored with release after code and text, which are written once.
+  std::atomic<State> state;
+  std::int32_t code;
+  std::array<char, 1024> text;
+
+  void enter(std::uint64_t operation, const Descriptor& descriptor) {
+    const auto raw = std::bit_cast<std::array<std::uint64_t, 2>>(descriptor);
+    auto& pair = words[operation % 4];
+    // Release, so that whoever sees a new word also sees that the operation before was entered.
+    pair[0].store(raw[0], std::memory_order_release);
+    pair[1].store(raw[1], std::memory_order_release);
+    entered.store(operation, std::memory_order_release);
+  }
+
+  /// The descriptor of `operation`, if the rank has entered it and at most two more since; else false.
+  bool readDescriptor(std::uint64_t operation, Descriptor& descriptor) const {
+    if (entered.load(std::memory_order_acquire) < operation) return false;
+    const auto& pair = words[operation % 4];
+    const std::array<std::uint64_t, 2> raw{pair[0].load(std::memory_order_acquire),
+                                           pair[1].load(std::memory_order_acquire)};
+    // The pair is rewritten only after operation + 3 was entered; the acquires above keep this look behind
+    // them.
+    if (entered.load(std::memory_order_relaxed) > operation + 2) return false;
+    descriptor = std::bit_cast<Descriptor>(raw);
+    return true;
+  }
+};
+static_assert(sizeof(RankStatus) == 1152);
+
+}  // namespace tutti

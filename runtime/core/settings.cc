@@ -1,0 +1,115 @@
+#include "runtime/core/settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::uint64_t kMaxSeconds = 10ULL * 365 * 24 * 3600;
+
+struct Row : SettingRow {
+  void (*apply)(Settings&, const Row&, std::string_view value);
+};
+
+[[noreturn]] void refuse(const Row& row, std::string_view value, std::string_view accepted) {
+  throw Error(ncclInvalidUsage, fmt::format("{}=\"{}\": expected {}. Unset it for the default, {}.", row.name,
+                                            value, accepted, row.default_value));
+}
+
+std::uint64_t wholeNumber(const Row& row, std::string_view value, std::uint64_t low, std::uint64_t high) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc{} || end != value.data() + value.size() || number < low || number > high) {
+    refuse(row, value, fmt::format("a whole number from {} to {}", low, high));
+  }
+  return number;
+}
+
+std::chrono::milliseconds seconds(const Row& row, std::string_view value) {
+  // std::from_chars for double would also take "inf" and "nan"; the comparison below refuses both.
+  double number = -1;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc{} || end != value.data() + value.size() || !(number >= 0) ||
+      number > static_cast<double>(kMaxSeconds)) {
+    refuse(row, value, "a number of seconds, 0 or more");
+  }
+  return std::chrono::milliseconds(static_cast<std::int64_t>(number * 1000));
+}
+
+LogLevel logLevel(const Row& row, std::string_view value) {
+  constexpr std::array<std::pair<std::string_view, LogLevel>, 5> kLevels{{{"NONE", LogLevel::none},
+                                                                          {"VERSION", LogLevel::version},
+                                                                          {"WARN", LogLevel::warn},
+                                                                          {"INFO", LogLevel::info},
+                                                                          {"TRACE", LogLevel::trace}}};
+  for (const auto& [text, level] : kLevels) {
+    if (std::ranges::equal(text, value, [](char a, char b) { return a == (b & ~0x20); })) return level;
+  }
+  refuse(row, value, "NONE, VERSION, WARN, INFO or TRACE");
+}
+
+constexpr Row kRows[] = {
+    {{"TUTTI_INIT_TIMEOUT", "300", "seconds until all ranks must have joined a communicator"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       s.init_timeout = seconds(r, v);
+       if (s.init_timeout.count() == 0) refuse(r, v, "more than 0 seconds");
+     }},
+    {{"TUTTI_TIMEOUT", "1800",
+      "seconds that a rank waits for a live peer that has not entered the operation; 0 waits for ever"},
+     [](Settings& s, const Row& r, std::string_view v) { s.timeout = seconds(r, v); }},
+    {{"TUTTI_STALL_TIMEOUT", "60",
+      "seconds without progress after which an operation fails once every rank has entered it; 0 waits for "
+      "ever"},
+     [](Settings& s, const Row& r, std::string_view v) { s.stall_timeout = seconds(r, v); }},
+    {{"TUTTI_SLOT_BYTES", "131072", "data bytes of one slot of a link, a multiple of 64; equal on all ranks"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       s.links.slot_bytes = static_cast<std::uint32_t>(wholeNumber(r, v, 64, 1U << 28));
+       if (s.links.slot_bytes % 64 != 0) refuse(r, v, "a multiple of 64");
+     }},
+    {{"TUTTI_SLOTS", "4", "slots of a link; equal on all ranks"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       s.links.slot_count = static_cast<std::uint32_t>(wholeNumber(r, v, 2, 64));
+     }},
+    {{"TUTTI_LANES", "1", "lanes: parts of an operation with links of their own; equal on all ranks"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       s.links.lanes = static_cast<std::uint32_t>(wholeNumber(r, v, 1, 16));
+     }},
+    {{"TUTTI_BOOTSTRAP_PORT", "0", "TCP port on which ncclGetUniqueId listens; 0 takes any free port"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       s.bootstrap_port = static_cast<std::uint16_t>(wholeNumber(r, v, 0, 65535));
+     }},
+    {{"NCCL_DEBUG", "NONE", "what is logged: NONE, VERSION, WARN, INFO or TRACE"},
+     [](Settings& s, const Row& r, std::string_view v) { s.log_level = logLevel(r, v); }},
+    {{"NCCL_DEBUG_FILE", "",
+      "file that log lines are appended to, %h host name, %p process; default standard error"},
+     [](Settings& s, const Row&, std::string_view v) { s.log_file = v; }},
+};
+
+}  // namespace
+
+std::span<const SettingRow> settingRows() {
+  static const auto rows = [] {
+    std::array<SettingRow, std::size(kRows)> result;
+    std::ranges::copy(kRows, result.begin());
+    return result;
+  }();
+  return rows;
+}
+
+Settings readSettings(const std::function<const char*(const char*)>& get) {
+  Settings settings{};
+  for (const Row& row : kRows) {
+    const char* value = get(std::string(row.name).c_str());
+    row.apply(settings, row,
+              value != nullptr && *value != '\0' ? std::string_view(value) : row.default_value);
+  }
+  return settings;
+}
+
+}  // namespace tutti

@@ -1,0 +1,40 @@
+// Every environment variable that Tutti reads, in one table.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/core/plan.h"
+
+namespace tutti {
+
+enum class LogLevel : std::uint8_t { none, version, warn, info, trace };
+
+/// The settings of a process, read once from the environment.
+struct Settings {
+  std::chrono::milliseconds init_timeout;   ///< all ranks must have joined by then
+  std::chrono::milliseconds timeout;        ///< a live peer must have entered an operation by then; 0 = never
+  std::chrono::milliseconds stall_timeout;  ///< progress must be seen within this once all have entered
+  LinkShape links;
+  std::uint16_t bootstrap_port = 0;  ///< 0: any free port
+  LogLevel log_level = LogLevel::none;
+  std::string log_file;  ///< empty: standard error
+};
+
+/// One row of the table, from which docs/settings.md is checked.
+struct SettingRow {
+  std::string_view name;
+  std::string_view default_value;
+  std::string_view meaning;
+};
+std::span<const SettingRow> settingRows();
+
+/// Reads all settings. `get` returns a variable's value or nullptr.
+/// Throws Error(ncclInvalidUsage) that names the variable, its value and what is accepted.
+Settings readSettings(const std::function<const char*(const char*)>& get);
+
+}  // namespace tutti

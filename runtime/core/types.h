@@ -1,0 +1,62 @@
+// The vocabulary of an operation: data types, reductions, collectives. Values equal those of nccl.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace tutti {
+
+enum class DataType : std::uint8_t {
+  int8 = 0,
+  uint8 = 1,
+  int32 = 2,
+  uint32 = 3,
+  int64 = 4,
+  uint64 = 5,
+  float16 = 6,
+  float32 = 7,
+  float64 = 8,
+  bfloat16 = 9,
+  float8e4m3 = 10,
+  float8e5m2 = 11,
+};
+inline constexpr int kDataTypeCount = 12;
+
+enum class RedOp : std::uint8_t { sum = 0, prod = 1, max = 2, min = 3, avg = 4 };
+inline constexpr int kRedOpCount = 5;
+
+enum class Collective : std::uint8_t { all_reduce = 0, reduce_scatter = 1, all_gather = 2, broadcast = 3 };
+inline constexpr int kCollectiveCount = 4;
+
+/// Most ranks that one communicator may have in this version.
+inline constexpr int kMaxRanks = 64;
+
+constexpr std::size_t sizeOf(DataType type) {
+  constexpr std::size_t kSizes[kDataTypeCount] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+  return kSizes[static_cast<int>(type)];
+}
+
+constexpr bool isReduction(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter;
+}
+
+constexpr std::string_view name(DataType type) {
+  constexpr std::string_view kNames[kDataTypeCount] = {"int8",   "uint8",    "int32",  "uint32",
+                                                       "int64",  "uint64",   "half",   "float",
+                                                       "double", "bfloat16", "f8e4m3", "f8e5m2"};
+  return kNames[static_cast<int>(type)];
+}
+
+constexpr std::string_view name(RedOp op) {
+  constexpr std::string_view kNames[kRedOpCount] = {"sum", "prod", "max", "min", "avg"};
+  return kNames[static_cast<int>(op)];
+}
+
+constexpr std::string_view name(Collective collective) {
+  constexpr std::string_view kNames[kCollectiveCount] = {"AllReduce", "ReduceScatter", "AllGather",
+                                                         "Broadcast"};
+  return kNames[static_cast<int>(collective)];
+}
+
+}  // namespace tutti

@@ -1,0 +1,49 @@
+#include "runtime/core/wait.h"
+
+#include <sched.h>
+#include <time.h>
+
+namespace tutti {
+namespace {
+
+constexpr std::uint32_t kYieldsBetweenClockReads = 16;
+constexpr auto kYieldFor = std::chrono::milliseconds(2);
+constexpr auto kInspectEvery = std::chrono::milliseconds(20);
+constexpr long kSleepNs = 100'000;
+
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
+}  // namespace
+
+bool Pace::step() {
+  if (steps_++ < spins_) {
+    pause();
+    return false;
+  }
+  const std::uint32_t yields = steps_ - spins_;
+  if (yields == 1) {
+    started_ = std::chrono::steady_clock::now();
+    next_inspection_ = started_ + kInspectEvery;
+  }
+  if (yields % kYieldsBetweenClockReads != 0) {
+    ::sched_yield();
+    return false;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (now - started_ > kYieldFor) {
+    const timespec nap{0, kSleepNs};
+    ::nanosleep(&nap, nullptr);
+    steps_ = spins_ + kYieldsBetweenClockReads - 1;  // from here on every step reads the clock and sleeps
+  }
+  if (now < next_inspection_) return false;
+  next_inspection_ = now + kInspectEvery;
+  return true;
+}
+
+}  // namespace tutti

@@ -1,0 +1,60 @@
+// How a thread waits for another rank: politely, with an eye on faults.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "runtime/core/fault.h"
+
+namespace tutti {
+
+/// What a long wait asks from time to time. The runtime implements it; executors only call it.
+class WaitMonitor {
+ public:
+  /// Looks for dead peers, differing arguments and passed deadlines, and trips the fault cell on one.
+  /// `peer` is the rank waited for, `waited` how long this wait has lasted.
+  virtual void inspect(int peer, std::chrono::nanoseconds waited) = 0;
+
+ protected:
+  ~WaitMonitor() = default;
+};
+
+/// One wait's pace: first pauses, then yields, then short sleeps; and when it is time to ask the monitor.
+/// Waiting steps: `spins` pauses (0 where ranks outnumber cores: the peer needs this core), then sched_yield
+/// for about 2 ms, then sleeps of 100 µs, which bound what a long wait costs.
+class Pace {
+ public:
+  explicit Pace(std::uint32_t spins) : spins_(spins) {}
+
+  /// Waits a little. True when the monitor should be asked (about every 20 ms).
+  bool step();
+
+  std::chrono::nanoseconds waited() const { return std::chrono::steady_clock::now() - started_; }
+
+ private:
+  std::uint32_t spins_;
+  std::uint32_t steps_ = 0;
+  std::chrono::steady_clock::time_point started_;
+  std::chrono::steady_clock::time_point next_inspection_;
+};
+
+/// Everything a wait needs to know. Lives as long as the communicator; used by the thread that is in a call.
+struct WaitContext {
+  const FaultCell& fault;
+  WaitMonitor& monitor;
+  std::uint32_t spins;
+
+  /// Returns true once ready() holds, false once the fault cell is tripped.
+  template <class Ready>
+  bool until(int peer, Ready ready) const {
+    if (ready()) return true;
+    Pace pace(spins);
+    while (!ready()) {
+      if (fault.tripped()) return false;
+      if (pace.step()) monitor.inspect(peer, pace.waited());
+    }
+    return true;
+  }
+};
+
+}  // namespace tutti

@@ -1,0 +1,109 @@
+#include "runtime/peers.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+std::uint64_t inodeOf(const char* path) {
+  struct stat status {};
+  return ::stat(path, &status) == 0 ? status.st_ino : 0;
+}
+
+std::array<std::uint8_t, 16> bootId() {
+  std::array<std::uint8_t, 16> id{};
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string text;
+  file >> text;
+  std::erase(text, '-');
+  for (std::size_t i = 0; i < id.size() && 2 * i + 1 < text.size(); ++i) {
+    id[i] = static_cast<std::uint8_t>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
+  }
+  return id;
+}
+
+/// Field 22 of /proc/PID/stat. The second field, the program's name in parentheses, may hold anything.
+std::uint64_t startTime(int pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string line;
+  std::getline(file, line);
+  const auto name_end = line.rfind(')');
+  if (name_end == std::string::npos) return 0;
+  std::istringstream fields(line.substr(name_end + 1));
+  std::string field;
+  for (int number = 3; number < 22; ++number) fields >> field;
+  std::uint64_t ticks = 0;
+  fields >> ticks;
+  return ticks;
+}
+
+UniqueFd openProcess(const PeerInfo& peer) {
+  UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
+  const int error = errno;
+  // A pid that was given to another process since has another start time.
+  if ((!fd && error == ESRCH) || (fd && startTime(peer.pid) != peer.start_time)) {
+    throw Error(ncclRemoteError, fmt::format("{} has ended already", describe(peer)));
+  }
+  if (!fd) {
+    throw Error(ncclSystemError,
+                fmt::format("pidfd_open of {}: {} (errno {}). Linux 5.3 or newer is needed, and room "
+                            "for one descriptor per rank (ulimit -n)",
+                            describe(peer), std::strerror(error), error));
+  }
+  ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
+  return fd;
+}
+
+}  // namespace
+
+PeerInfo describeSelf(const std::array<std::uint8_t, 16>& process_token) {
+  PeerInfo self;
+  self.pid = ::getpid();
+  self.uid = ::getuid();
+  self.start_time = startTime(self.pid);
+  self.pid_namespace = inodeOf("/proc/self/ns/pid");
+  self.net_namespace = inodeOf("/proc/self/ns/net");
+  self.boot_id = bootId();
+  self.process_token = process_token;
+  ::gethostname(self.host.data(), self.host.size() - 1);
+  return self;
+}
+
+std::string describe(const PeerInfo& peer) {
+  return fmt::format("rank {} (pid {} on {})", peer.rank, peer.pid, peer.host.data());
+}
+
+PeerWatch::PeerWatch(const std::vector<PeerInfo>& peers, const PeerInfo& self) : nranks_(peers.size()) {
+  for (const PeerInfo& peer : peers) {
+    if (peer.process_token == self.process_token) continue;
+    ranks_.push_back(peer.rank);
+    pidfds_.push_back(openProcess(peer));
+  }
+}
+
+std::vector<bool> PeerWatch::dead() const {
+  std::vector<bool> result(nranks_, false);
+  std::vector<pollfd> fds;
+  fds.reserve(pidfds_.size());
+  for (const UniqueFd& pidfd : pidfds_) fds.push_back({pidfd.get(), POLLIN, 0});
+  if (::poll(fds.data(), fds.size(), 0) <= 0) return result;
+  for (std::size_t i = 0; i < fds.size(); ++i) {
+    if (fds[i].revents != 0) result[static_cast<std::size_t>(ranks_[i])] = true;
+  }
+  return result;
+}
+
+}  // namespace tutti

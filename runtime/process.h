@@ -1,0 +1,53 @@
+// The one object per process: what cannot belong to a communicator.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "runtime/core/settings.h"
+#include "runtime/log.h"
+#include "transports/segment.h"
+
+namespace tutti {
+
+/// Thread-safe. Made at first use and never destroyed, because ranks' threads may outlive main().
+class Process {
+ public:
+  static Process& instance();
+
+  /// The environment's settings, read once. Throws Error(ncclInvalidUsage) while a variable is wrong.
+  const Settings& settings();
+  Log& log();
+
+  SegmentCache& segments() { return segments_; }
+
+  /// Random, names this process among all ranks; another one after fork().
+  std::array<std::uint8_t, 16> token();
+
+  /// Process-wide text of the last error, at most 1023 bytes.
+  void setLastError(const std::string& message);
+  std::string lastError();
+
+  /// ncclMemAlloc and ncclMemFree: page-aligned, zero.
+  void* allocate(std::size_t bytes);
+  void release(void* memory);
+
+ private:
+  Process();
+
+  std::mutex mutex_;
+  std::optional<Settings> settings_;
+  std::optional<Log> log_;
+  SegmentCache segments_;
+  std::array<std::uint8_t, 16> token_{};
+  int token_pid_ = 0;
+  std::string last_error_;
+  std::map<void*, std::size_t> allocations_;
+};
+
+}  // namespace tutti

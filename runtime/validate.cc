@@ -1,0 +1,91 @@
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <limits>
+
+#include "kernels/host/combine.h"
+#include "runtime/communicator.h"
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+[[noreturn]] void refuse(const std::string& text) { throw Error(ncclInvalidArgument, text); }
+
+/// Blocks of `count` elements in each buffer.
+struct Extent {
+  std::uint64_t send_blocks;
+  std::uint64_t recv_blocks;
+};
+
+Extent extentOf(Collective collective, int nranks) {
+  const auto all = static_cast<std::uint64_t>(nranks);
+  switch (collective) {
+    case Collective::reduce_scatter:
+      return {all, 1};
+    case Collective::all_gather:
+      return {1, all};
+    default:
+      return {1, 1};
+  }
+}
+
+void validateEnumerators(const Descriptor& d, int nranks) {
+  const auto call = name(d.collective);
+  if (static_cast<int>(d.type) >= kDataTypeCount) {
+    refuse(fmt::format("{}: datatype {} is not an ncclDataType_t", call, static_cast<int>(d.type)));
+  }
+  if (isReduction(d.collective)) {
+    if (static_cast<int>(d.op) >= kRedOpCount) {
+      refuse(fmt::format("{}: op {} is not an ncclRedOp_t", call, static_cast<int>(d.op)));
+    }
+    if (combineFunction(d.type, d.op) == nullptr) {
+      refuse(fmt::format(
+          "{}: this version has no {} of {}. It has sum, avg and max of float, double, int32 and bfloat16",
+          call, name(d.op), name(d.type)));
+    }
+  }
+  if (d.collective == Collective::broadcast && (d.root < 0 || d.root >= nranks)) {
+    refuse(fmt::format("{}: root {} is not one of ranks 0 to {}", call, d.root, nranks - 1));
+  }
+}
+
+/// In place means equal addresses of a rank's own block; any other overlap would read what was overwritten.
+void validateOverlap(const Descriptor& d, const Extent& extent, int rank, const void* send,
+                     const void* recv) {
+  const std::uint64_t block = d.count * sizeOf(d.type);
+  const auto send_at = reinterpret_cast<std::uintptr_t>(send);
+  const auto recv_at = reinterpret_cast<std::uintptr_t>(recv);
+  const std::uint64_t mine = static_cast<std::uint64_t>(rank) * block;
+  const bool is_in_place =
+      send_at + (extent.send_blocks > 1 ? mine : 0) == recv_at + (extent.recv_blocks > 1 ? mine : 0);
+  const bool overlaps =
+      send_at < recv_at + extent.recv_blocks * block && recv_at < send_at + extent.send_blocks * block;
+  if (overlaps && !is_in_place) {
+    refuse(fmt::format("{}: sendbuff and recvbuff overlap, but not as an in-place call ({})",
+                       name(d.collective),
+                       extent.send_blocks > 1   ? "recvbuff == sendbuff + rank * recvcount"
+                       : extent.recv_blocks > 1 ? "sendbuff == recvbuff + rank * sendcount"
+                                                : "sendbuff == recvbuff"));
+  }
+}
+
+}  // namespace
+
+void validateOperation(const Descriptor& d, int nranks, int rank, const void* send, const void* recv) {
+  validateEnumerators(d, nranks);
+  const Extent extent = extentOf(d.collective, nranks);
+  const std::uint64_t most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) /
+                             (sizeOf(d.type) * static_cast<std::uint64_t>(nranks));
+  if (d.count > most) {
+    refuse(fmt::format("{}: count {} of {} on {} ranks exceeds what memory can hold", name(d.collective),
+                       d.count, name(d.type), nranks));
+  }
+  if (d.count == 0) return;
+  const bool reads_input = d.collective != Collective::broadcast || rank == d.root;
+  if (reads_input && send == nullptr) refuse(fmt::format("{}: sendbuff is NULL", name(d.collective)));
+  if (recv == nullptr) refuse(fmt::format("{}: recvbuff is NULL", name(d.collective)));
+  if (reads_input) validateOverlap(d, extent, rank, send, recv);
+}
+
+}  // namespace tutti

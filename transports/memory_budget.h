@@ -1,0 +1,15 @@
+// Free memory, before shared memory is taken: a full machine is an error in words, not a killed process.
+#pragma once
+
+#include <cstddef>
+
+namespace tutti {
+
+/// Bytes that can be allocated now: the smaller of what the system has available and what the control group
+/// of this process leaves. Returns SIZE_MAX where neither can be read.
+std::size_t freeMemoryBytes();
+
+/// Throws Error(ncclSystemError) that names need and free memory when `bytes` do not fit.
+void requireFreeMemory(std::size_t bytes);
+
+}  // namespace tutti
