@@ -1,0 +1,49 @@
+// A fibre: a function with a stack of its own, resumed and suspended by hand. Sanitizers are told of every
+// switch.
+#pragma once
+
+#include <boost/context/fiber.hpp>
+#include <boost/context/protected_fixedsize_stack.hpp>
+#include <cstddef>
+#include <functional>
+
+namespace tutti {
+
+/// Runs in the thread that resumes it. Must be done() before it is destroyed: nothing unwinds its stack.
+class Fibre {
+ public:
+  /// `body` gets the fibre, to call suspend() on, and must not throw.
+  explicit Fibre(std::function<void(Fibre&)> body);
+  Fibre(const Fibre&) = delete;
+  Fibre& operator=(const Fibre&) = delete;
+  ~Fibre();
+
+  /// Runs the body until it suspends or returns. From outside the fibre.
+  void resume();
+  /// Goes back to whoever resumed. From inside the fibre.
+  void suspend();
+
+  bool done() const { return done_; }
+
+ private:
+  boost::context::fiber enter(boost::context::fiber&& caller);
+  void arriveInside();
+  void leaveInside(bool for_good);
+
+  std::function<void(Fibre&)> body_;
+  boost::context::protected_fixedsize_stack allocator_;
+  boost::context::stack_context stack_;
+  boost::context::fiber inside_;
+  boost::context::fiber outside_;
+  bool done_ = false;
+
+  // Sanitizer bookkeeping of the two stacks; unused in plain builds.
+  void* outside_fake_stack_ = nullptr;
+  void* inside_fake_stack_ = nullptr;
+  const void* outside_bottom_ = nullptr;
+  std::size_t outside_size_ = 0;
+  void* tsan_inside_ = nullptr;
+  void* tsan_outside_ = nullptr;
+};
+
+}  // namespace tutti

@@ -1,0 +1,382 @@
+#include "kernels/sim/sim.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+namespace tutti {
+namespace {
+
+constexpr std::byte kPoison{0xdb};
+
+/// Thrown inside a fibre; ends the run with a report.
+struct RuleBroken {
+  std::string text;
+};
+
+/// Formats only when the rule is broken: this runs at every verb.
+template <class... Args>
+void require(bool holds, fmt::format_string<Args...> text, Args&&... args) {
+  if (!holds) throw RuleBroken{fmt::format(text, std::forward<Args>(args)...)};
+}
+
+}  // namespace
+
+Sim::Sim(const Plan& plan, SimOptions options)
+    : plan_(plan),
+      options_(std::move(options)),
+      random_(options_.seed),
+      combine_(isReduction(plan.descriptor.collective)
+                   ? combineFunction(plan.descriptor.type, plan.descriptor.op)
+                   : nullptr),
+      element_bytes_(sizeOf(plan.descriptor.type)) {
+  for (int rank = 0; rank < plan_.nranks; ++rank) {
+    Rank& made = ranks_.emplace_back();
+    const std::size_t larger = std::max(options_.input_bytes, options_.output_bytes);
+    made.memory.assign(options_.in_place ? larger : options_.input_bytes + options_.output_bytes, kPoison);
+    const std::size_t shift =
+        options_.in_place && options_.in_place_offset ? options_.in_place_offset(rank) : 0;
+    const bool input_is_larger = options_.input_bytes > options_.output_bytes;
+    made.input = made.memory.data() + (input_is_larger ? 0 : shift);
+    made.output = made.memory.data() + (input_is_larger ? shift : 0);
+    if (!options_.in_place) made.output = made.memory.data() + options_.input_bytes;
+  }
+  links_.resize(plan_.lanes);
+  for (auto& lane : links_) {
+    for (const LinkEnds& ends : options_.links) {
+      SimLink& link = lane.emplace_back();
+      link.ends = ends;
+      link.slots.resize(options_.slot_count);
+      for (Slot& slot : link.slots) slot.bytes.assign(plan_.slot_elements * element_bytes_, kPoison);
+    }
+  }
+}
+
+Sim::~Sim() = default;
+
+void Sim::poison(Slot& slot) { std::ranges::fill(slot.bytes, kPoison); }
+
+std::string Sim::run(const Program& program) {
+  for (int rank = 0; rank < plan_.nranks; ++rank) {
+    for (std::uint32_t lane = 0; lane < plan_.lanes; ++lane) {
+      strands_.push_back({.rank = rank, .lane = lane, .fibre = nullptr, .ready = {}, .reason = {}});
+    }
+  }
+  for (Strand& strand : strands_) {
+    strand.fibre = std::make_unique<Fibre>([this, &strand, &program](Fibre&) {
+      Executor executor(*this, strand.rank, strand.lane);
+      try {
+        program(executor);
+      } catch (const RuleBroken& broken) {
+        failWith(strand.rank, strand.lane, broken.text);
+      }
+    });
+  }
+  slow_strand_ = random_() % strands_.size();
+  schedule();
+  if (report_.empty()) checkEnd();
+  // After a failure every verb returns at once, so that all programs run out.
+  for (Strand& strand : strands_) {
+    while (!strand.fibre->done()) strand.fibre->resume();
+  }
+  strands_.clear();
+  return report_.empty() ? "" : fmt::format("{} [seed {}]", report_, options_.seed);
+}
+
+void Sim::failWith(int rank, std::uint32_t lane, const std::string& text) {
+  if (report_.empty()) report_ = fmt::format("rank {} lane {} {}", rank, lane, text);
+}
+
+void Sim::schedule() {
+  std::vector<std::function<void()>> actions;
+  while (report_.empty() && std::ranges::any_of(strands_, [](const Strand& s) { return !s.fibre->done(); })) {
+    if (!pick(actions)) {
+      report_ = deadlockReport();
+      return;
+    }
+    ++decisions_;
+    actions[random_() % actions.size()]();
+  }
+}
+
+/// Collects what can happen next; the slow strand only now and then, unless nothing else can.
+bool Sim::pick(std::vector<std::function<void()>>& actions) {
+  actions.clear();
+  Strand* slow = nullptr;
+  for (std::size_t i = 0; i < strands_.size(); ++i) {
+    Strand& strand = strands_[i];
+    if (strand.fibre->done() || (strand.ready && !strand.ready())) continue;
+    if (i == slow_strand_ && random_() % 16 != 0) {
+      slow = &strand;
+    } else {
+      actions.emplace_back([&strand] { strand.fibre->resume(); });
+    }
+  }
+  for (auto& lane : links_) {
+    for (SimLink& link : lane) {
+      if (link.posted_seen < link.posted) actions.emplace_back([&link] { ++link.posted_seen; });
+      if (link.released_seen < link.released) actions.emplace_back([&link] { ++link.released_seen; });
+    }
+  }
+  if (actions.empty() && slow != nullptr) actions.emplace_back([slow] { slow->fibre->resume(); });
+  return !actions.empty();
+}
+
+Sim::Strand& Sim::strand(int rank, std::uint32_t lane) {
+  return strands_[static_cast<std::size_t>(rank) * plan_.lanes + lane];
+}
+
+/// Gives the others a chance. False once the run has failed.
+bool Sim::pause(int rank, std::uint32_t lane) {
+  if (report_.empty()) strand(rank, lane).fibre->suspend();
+  return report_.empty();
+}
+
+bool Sim::waitFor(int rank, std::uint32_t lane, std::function<bool()> ready,
+                  std::function<std::string()> reason) {
+  Strand& self = strand(rank, lane);
+  self.ready = std::move(ready);
+  self.reason = std::move(reason);
+  const bool alive = pause(rank, lane);
+  self.ready = nullptr;
+  return alive;
+}
+
+std::string Sim::deadlockReport() {
+  std::string text = "deadlock:";
+  for (const Strand& strand : strands_) {
+    if (strand.fibre->done()) continue;
+    text += fmt::format(" rank {} lane {} {};", strand.rank, strand.lane,
+                        strand.reason ? strand.reason() : "runs");
+  }
+  text.pop_back();
+  return text;
+}
+
+void Sim::checkEnd() {
+  for (std::uint32_t lane = 0; lane < links_.size(); ++lane) {
+    for (SimLink& link : links_[lane]) {
+      const auto blame = [&](const std::string& text) { failWith(link.ends.from, lane, text); };
+      if (link.posted != link.released) {
+        blame(fmt::format("posted {} slots to rank {}, of which {} were released", link.posted, link.ends.to,
+                          link.released));
+      } else if (link.at(link.posted).state == SlotState::filling) {
+        blame(fmt::format("reserved slot {} to rank {} and did not post it", link.posted, link.ends.to));
+      }
+      for (std::uint64_t sequence = link.settled; sequence < link.posted; ++sequence) {
+        // Only the latest use of a slot is still known; that is enough, for drain settles all at once.
+        if (sequence + link.slots.size() < link.posted) continue;
+        if (link.at(sequence).header.kind == SlotKind::reference) {
+          blame(fmt::format("returned without draining reference {} to rank {}", sequence, link.ends.to));
+        }
+      }
+    }
+  }
+}
+
+Sim::SimLink& Sim::inbound(int rank, std::uint32_t lane, std::uint16_t number) {
+  for (SimLink& link : links_[lane]) {
+    if (link.ends.to == rank && link.ends.inbound == number) return link;
+  }
+  throw RuleBroken{fmt::format("has no inbound link {}", number)};
+}
+
+Sim::SimLink& Sim::outbound(int rank, std::uint32_t lane, std::uint16_t number) {
+  for (SimLink& link : links_[lane]) {
+    if (link.ends.from == rank && link.ends.outbound == number) return link;
+  }
+  throw RuleBroken{fmt::format("has no outbound link {}", number)};
+}
+
+Sim::Range Sim::userRange(int rank, const Operand& operand, std::uint64_t n) const {
+  const Rank& owner = ranks_[static_cast<std::size_t>(rank)];
+  const bool is_input = operand.where == Operand::Where::input;
+  const std::uint64_t have = (is_input ? options_.input_bytes : options_.output_bytes) / element_bytes_;
+  require(operand.offset + n <= have, "touches elements {} to {} of an {} of {}", operand.offset,
+          operand.offset + n, is_input ? "input" : "output", have);
+  return {(is_input ? owner.input : owner.output) + operand.offset * element_bytes_, have - operand.offset};
+}
+
+/// The owner of lent memory may not write it, nor read what a peer may be writing, until it has drained.
+void Sim::checkNotLent(int rank, const std::byte* data, std::uint64_t n, bool writes) {
+  for (auto& lane : links_) {
+    for (SimLink& link : lane) {
+      if (link.ends.from != rank) continue;
+      for (std::uint64_t sequence = link.settled; sequence < link.posted; ++sequence) {
+        const Slot& slot = link.at(sequence);
+        if (slot.header.kind != SlotKind::reference) continue;
+        const bool is_lent_for_writing = slot.reference.where == Operand::Where::output;
+        const std::byte* lent = userRange(rank, slot.reference, 0).data;
+        const bool overlaps = lent < data + n * element_bytes_ && data < lent + slot.header.bytes;
+        require(!overlaps || !(writes || is_lent_for_writing),
+                "{} memory that it lent to rank {} by reference {}", writes ? "writes" : "reads",
+                link.ends.to, sequence);
+      }
+    }
+  }
+}
+
+Sim::Range Sim::resolveSource(int rank, std::uint32_t lane, const Operand& operand, std::uint64_t n) {
+  if (operand.where == Operand::Where::inbound_slot) {
+    SimLink& link = inbound(rank, lane, operand.link);
+    Slot& slot = link.at(link.released);
+    require(slot.state == SlotState::reading, "reads slot {} of rank {} without holding it", link.released,
+            link.ends.from);
+    require(n * element_bytes_ <= slot.header.bytes, "reads more than was posted");
+    if (slot.header.kind == SlotKind::inline_data) return {slot.bytes.data(), plan_.slot_elements};
+    require(slot.reference.where == Operand::Where::input,
+            "reads from memory that was lent to it for writing");
+    return userRange(link.ends.from, slot.reference, n);
+  }
+  require(operand.where != Operand::Where::outbound_slot, "reads from a slot that it fills");
+  const Range range = userRange(rank, operand, n);
+  checkNotLent(rank, range.data, n, false);
+  return range;
+}
+
+Sim::Range Sim::resolveDestination(int rank, std::uint32_t lane, const Operand& operand, std::uint64_t n) {
+  if (operand.where == Operand::Where::outbound_slot) {
+    SimLink& link = outbound(rank, lane, operand.link);
+    Slot& slot = link.at(link.posted);
+    require(slot.state == SlotState::filling, "writes slot {} to rank {} without having reserved it",
+            link.posted, link.ends.to);
+    require(n <= plan_.slot_elements, "writes more than a slot holds");
+    slot.filled = std::max(slot.filled, n);
+    return {slot.bytes.data(), plan_.slot_elements};
+  }
+  if (operand.where == Operand::Where::inbound_slot) {
+    // A direct write: the peer lent its output.
+    SimLink& link = inbound(rank, lane, operand.link);
+    Slot& slot = link.at(link.released);
+    require(slot.state == SlotState::reading && slot.header.kind == SlotKind::reference &&
+                slot.reference.where == Operand::Where::output,
+            "writes to a slot that is not a reference to its peer's output");
+    require(n * element_bytes_ <= slot.header.bytes, "writes more than was lent");
+    return userRange(link.ends.from, slot.reference, n);
+  }
+  require(operand.where == Operand::Where::output, "writes to its input");
+  const Range range = userRange(rank, operand, n);
+  checkNotLent(rank, range.data, n, true);
+  return range;
+}
+
+void Sim::publish(int rank, std::uint32_t lane, Outbound out, std::uint64_t n, const Operand* reference) {
+  SimLink& link = outbound(rank, lane, out.index);
+  Slot& slot = link.at(link.posted);
+  require(slot.state == SlotState::filling, "posts slot {} to rank {} without having reserved it",
+          link.posted, link.ends.to);
+  if (reference == nullptr) {
+    require(n <= slot.filled, "posts {} elements to rank {}, but wrote {}", n, link.ends.to, slot.filled);
+  } else {
+    require(reference->where == Operand::Where::input || reference->where == Operand::Where::output,
+            "lends memory that is not the user's");
+    const bool for_writing = reference->where == Operand::Where::output;
+    checkNotLent(rank, userRange(rank, *reference, n).data, n, for_writing);
+    slot.reference = *reference;
+  }
+  slot.header = {.sequence = link.posted,
+                 .descriptor = plan_.descriptor,
+                 .kind = reference == nullptr ? SlotKind::inline_data : SlotKind::reference,
+                 .bytes = n * element_bytes_};
+  slot.state = SlotState::posted;
+  ++link.posted;
+  require(link.posted <= link.released + link.slots.size(), "breaks the link invariant");
+}
+
+bool Sim::Executor::await(Inbound in) {
+  auto& link = sim_.inbound(rank_, lane_, in.index);
+  const auto ready = [&link] { return link.posted_seen > link.released; };
+  const auto reason = [&link] {
+    return fmt::format("awaits rank {}: posted = {}, released = {}", link.ends.from, link.posted,
+                       link.released);
+  };
+  if (!sim_.waitFor(rank_, lane_, ready, reason)) return false;
+  auto& slot = link.at(link.released);
+  require(slot.state == Sim::SlotState::posted, "awaits a slot while it holds one of that link");
+  require(slot.header.sequence == link.released && slot.header.descriptor == sim_.plan_.descriptor,
+          "receives a slot of another operation");
+  slot.state = Sim::SlotState::reading;
+  return true;
+}
+
+bool Sim::Executor::reserve(Outbound out) {
+  auto& link = sim_.outbound(rank_, lane_, out.index);
+  const auto ready = [&link] { return link.posted - link.released_seen < link.slots.size(); };
+  const auto reason = [&link] {
+    return fmt::format("reserves a slot to rank {}: posted = {}, released = {} of {} slots", link.ends.to,
+                       link.posted, link.released, link.slots.size());
+  };
+  if (!sim_.waitFor(rank_, lane_, ready, reason)) return false;
+  auto& slot = link.at(link.posted);
+  require(slot.state == Sim::SlotState::free, "reserves a slot while it holds one of that link");
+  // The credit that freed this slot also settles everything before it.
+  if (link.posted >= link.slots.size()) {
+    link.settled = std::max(link.settled, link.posted - link.slots.size() + 1);
+  }
+  slot.state = Sim::SlotState::filling;
+  slot.filled = 0;
+  Sim::poison(slot);
+  return true;
+}
+
+bool Sim::Executor::combine(Operands dsts, Operands srcs, std::uint64_t n, Last last) {
+  if (!sim_.pause(rank_, lane_)) return false;
+  std::array<std::byte*, kMaxCombineOperands> to{};
+  std::array<const std::byte*, kMaxCombineOperands> from{};
+  CombineArgs args{.dsts = to.data(),
+                   .srcs = from.data(),
+                   .dst_count = static_cast<std::uint32_t>(dsts.size()),
+                   .src_count = static_cast<std::uint32_t>(srcs.size()),
+                   .n = n,
+                   .nranks = sim_.plan_.nranks,
+                   .last = last == Last::yes};
+  for (std::size_t i = 0; i < srcs.size(); ++i) {
+    from[i] = sim_.resolveSource(rank_, lane_, srcs[i], n).data;
+    if (srcs[i].is_own) args.own |= std::uint64_t{1} << i;
+  }
+  for (std::size_t i = 0; i < dsts.size(); ++i)
+    to[i] = sim_.resolveDestination(rank_, lane_, dsts[i], n).data;
+  if (isCopy(args, sim_.plan_.descriptor.op)) {
+    copyCombine(args, sim_.element_bytes_);
+  } else {
+    require(sim_.combine_ != nullptr, "reduces in an operation that does not");
+    sim_.combine_(args);
+  }
+  return true;
+}
+
+void Sim::Executor::post(Outbound out, std::uint64_t n) {
+  if (sim_.pause(rank_, lane_)) sim_.publish(rank_, lane_, out, n, nullptr);
+}
+
+void Sim::Executor::post(Outbound out, std::uint64_t n, Operand reference) {
+  if (sim_.pause(rank_, lane_)) sim_.publish(rank_, lane_, out, n, &reference);
+}
+
+void Sim::Executor::release(Inbound in) {
+  if (!sim_.pause(rank_, lane_)) return;
+  auto& link = sim_.inbound(rank_, lane_, in.index);
+  auto& slot = link.at(link.released);
+  require(slot.state == Sim::SlotState::reading, "releases slot {} of rank {} without holding it",
+          link.released, link.ends.from);
+  Sim::poison(slot);
+  slot.state = Sim::SlotState::free;
+  ++link.released;
+}
+
+bool Sim::Executor::drain(Outbound out) {
+  auto& link = sim_.outbound(rank_, lane_, out.index);
+  const auto ready = [&link] { return link.released_seen == link.posted; };
+  const auto reason = [&link] {
+    return fmt::format("drains its link to rank {}: posted = {}, released = {}", link.ends.to, link.posted,
+                       link.released);
+  };
+  if (!sim_.waitFor(rank_, lane_, ready, reason)) return false;
+  link.settled = link.posted;
+  return true;
+}
+
+}  // namespace tutti
