@@ -45,7 +45,10 @@ Bootstrap::Bootstrap(const UniqueId& id, int nranks, int rank, Deadline deadline
       nranks_(nranks),
       deadline_(deadline),
       channel_(connectTo(id), id.secret, SecureChannel::Role::client) {
-  while (!channel_.established()) pumpOnce();
+  while (!channel_.established()) {
+    requireOpen();
+    pumpOnce();
+  }
   JoinMessage join{.nranks = nranks, .rank = rank, .pid = ::getpid()};
   ::gethostname(join.host.data(), join.host.size() - 1);
   channel_.send(message(MessageType::join, bytesOf(join)));
@@ -62,16 +65,15 @@ void Bootstrap::pumpOnce() {
   const auto events = static_cast<short>(POLLIN | (channel_.wantsToWrite() ? POLLOUT : 0));
   pollfd ready{channel_.fd(), events, 0};
   ::poll(&ready, 1, static_cast<int>(std::min<std::int64_t>(left, 1000)));
-  if (!channel_.pump()) {
-    // What came before the end may be the reason for it.
-    if (const auto last = channel_.receive();
-        last && typeOf(*last) == MessageType::refused && last->size() > 1) {
-      throw Error(static_cast<ncclResult_t>((*last)[1]), textOf(payloadOf(*last).subspan(1)));
-    }
-    throw Error(ncclRemoteError,
-                fmt::format("lost the rendezvous at {}{}. Did the process that called ncclGetUniqueId end?",
-                            endpoint_, channel_.problem().empty() ? "" : ": " + channel_.problem()));
-  }
+  // What came before an end is still to be read, and may be the reason for it.
+  ended_ = ended_ || !channel_.pump();
+}
+
+void Bootstrap::requireOpen() const {
+  if (!ended_) return;
+  throw Error(ncclRemoteError,
+              fmt::format("lost the rendezvous at {}{}. Did the process that called ncclGetUniqueId end?",
+                          endpoint_, channel_.problem().empty() ? "" : ": " + channel_.problem()));
 }
 
 Bytes Bootstrap::gatherBytes(std::span<const std::uint8_t> mine) {
@@ -85,6 +87,7 @@ Bytes Bootstrap::gatherBytes(std::span<const std::uint8_t> mine) {
       }
       throw Error(ncclInternalError, "the rendezvous sent an unknown message");
     }
+    requireOpen();
     pumpOnce();
   }
 }

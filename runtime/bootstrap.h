@@ -40,12 +40,14 @@ class Bootstrap {
   Bytes gatherBytes(std::span<const std::uint8_t> mine);
   void requireSize(const Bytes& all, std::size_t expected) const;
   void pumpOnce();
+  void requireOpen() const;
   void deliver() noexcept;
 
   std::string endpoint_;
   int nranks_;
   Deadline deadline_;
   SecureChannel channel_;
+  bool ended_ = false;
 };
 
 }  // namespace tutti

@@ -159,12 +159,10 @@ class Rendezvous {
       nranks_ = join.nranks;
       deadline_ = Clock::now() + init_timeout_;
     }
-    const auto first =
-        std::ranges::find_if(guests_, [](const Guest& other) { return other.join.has_value(); });
     if (join.nranks != nranks_) {
       return fail(ncclInvalidUsage,
                   fmt::format("the ranks disagree on their number: {} says {} ranks, {} says {}",
-                              guest.name(), join.nranks, first->name(), first->join->nranks));
+                              guest.name(), join.nranks, members_.begin()->second->name(), nranks_));
     }
     if (join.rank < 0 || join.rank >= nranks_) {
       return fail(ncclInvalidArgument,

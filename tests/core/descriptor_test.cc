@@ -1,0 +1,26 @@
+#include "runtime/core/descriptor.h"
+
+#include <gtest/gtest.h>
+
+namespace tutti {
+namespace {
+
+TEST(Descriptor, ReadsLikeTheCall) {
+  EXPECT_EQ(
+      describe(
+          {.collective = Collective::all_reduce, .type = DataType::bfloat16, .op = RedOp::avg, .count = 7}),
+      "AllReduce(count 7, bfloat16, avg)");
+  EXPECT_EQ(describe({.collective = Collective::broadcast, .type = DataType::int32, .root = 3, .count = 1}),
+            "Broadcast(count 1, int32, root 3)");
+  EXPECT_EQ(describe({.collective = Collective::all_gather, .type = DataType::float64, .count = 0}),
+            "AllGather(count 0, double)");
+}
+
+TEST(Descriptor, DamagedOneIsNotReadPastItsTables) {
+  Descriptor damaged;
+  damaged.type = static_cast<DataType>(200);
+  EXPECT_EQ(describe(damaged), "an operation this version does not know");
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,86 @@
+#include "runtime/core/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+Settings read(const std::map<std::string, std::string>& variables) {
+  return readSettings([&](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  });
+}
+
+std::string refusal(const std::string& name, const std::string& value) {
+  try {
+    read({{name, value}});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ncclInvalidUsage);
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Settings, DefaultsAreUsable) {
+  const Settings settings = read({});
+  EXPECT_GE(settings.links.slot_count, 2U);
+  EXPECT_EQ(settings.links.slot_bytes % 64, 0U);
+  EXPECT_GT(settings.init_timeout.count(), 0);
+  EXPECT_EQ(settings.log_level, LogLevel::none);
+}
+
+TEST(Settings, ValuesAreRead) {
+  const Settings settings = read({{"TUTTI_TIMEOUT", "0.25"},
+                                  {"TUTTI_SLOT_BYTES", "4096"},
+                                  {"TUTTI_SLOTS", "8"},
+                                  {"NCCL_DEBUG", "info"},
+                                  {"NCCL_DEBUG_FILE", "/tmp/x.%p"}});
+  EXPECT_EQ(settings.timeout.count(), 250);
+  EXPECT_EQ(settings.links.slot_bytes, 4096U);
+  EXPECT_EQ(settings.links.slot_count, 8U);
+  EXPECT_EQ(settings.log_level, LogLevel::info);
+  EXPECT_EQ(settings.log_file, "/tmp/x.%p");
+}
+
+TEST(Settings, WrongValuesAreRefusedByName) {
+  const std::pair<const char*, const char*> wrong[] = {{"TUTTI_SLOTS", "1"},
+                                                       {"TUTTI_SLOTS", "two"},
+                                                       {"TUTTI_SLOTS", "4x"},
+                                                       {"TUTTI_SLOT_BYTES", "100"},
+                                                       {"TUTTI_LANES", "0"},
+                                                       {"TUTTI_LANES", "-1"},
+                                                       {"TUTTI_TIMEOUT", "-1"},
+                                                       {"TUTTI_TIMEOUT", "nan"},
+                                                       {"TUTTI_TIMEOUT", "inf"},
+                                                       {"TUTTI_TIMEOUT", "1e99"},
+                                                       {"TUTTI_INIT_TIMEOUT", "0"},
+                                                       {"NCCL_DEBUG", "LOUD"},
+                                                       {"TUTTI_BOOTSTRAP_PORT", "65536"}};
+  for (const auto& [name, value] : wrong) {
+    const std::string text = refusal(name, value);
+    EXPECT_NE(text.find(std::string(name) + "=\"" + value + "\""), std::string::npos) << text;
+  }
+}
+
+TEST(Settings, EveryOneIsDocumented) {
+  std::ifstream file(TUTTI_SOURCE_DIR "/docs/settings.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  for (const SettingRow& row : settingRows()) {
+    const std::string line = "| `" + std::string(row.name) + "` | " +
+                             (row.default_value.empty() ? "" : std::string(row.default_value)) + " | " +
+                             std::string(row.meaning) + " |";
+    EXPECT_NE(text.str().find(line), std::string::npos) << "docs/settings.md lacks:\n" << line;
+  }
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,257 @@
+// The rendezvous under attack: strangers, garbage, floods, wrong secrets, replays, altered messages.
+#include "runtime/bootstrap.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sodium.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <chrono>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "runtime/bootstrap_messages.h"
+#include "runtime/process.h"
+#include "runtime/rendezvous.h"
+#include "runtime/secure_channel.h"
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+using std::chrono::seconds;
+
+Deadline in(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
+
+UniqueId open(std::chrono::milliseconds init_timeout = seconds(30)) {
+  Process::instance();  // starts libsodium
+  return decode(openRendezvous(0, init_timeout));
+}
+
+UniqueFd connectTo(const UniqueId& id) {
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(id.port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  return socket;
+}
+
+/// Every rank joins and takes part in two rounds; returns what each threw.
+std::vector<std::string> meet(const UniqueId& id, int nranks) {
+  std::vector<std::string> errors(static_cast<std::size_t>(nranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < nranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        Bootstrap bootstrap(id, nranks, rank, in(seconds(30)));
+        for (int round = 0; round < 2; ++round) {
+          const auto all = bootstrap.allGather(rank * 10 + round);
+          for (int peer = 0; peer < nranks; ++peer) {
+            if (all[static_cast<std::size_t>(peer)] != peer * 10 + round)
+              throw std::runtime_error("wrong value");
+          }
+        }
+        bootstrap.leave();
+      } catch (const std::exception& error) {
+        errors[static_cast<std::size_t>(rank)] = error.what();
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  return errors;
+}
+
+std::vector<std::string> none(int nranks) {
+  return std::vector<std::string>(static_cast<std::size_t>(nranks));
+}
+
+TEST(Bootstrap, ManyRanksMeet) { EXPECT_EQ(meet(open(), 64), none(64)); }
+
+TEST(Bootstrap, SilentStrangersDelayNobody) {
+  const UniqueId id = open();
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 200; ++i) strangers.push_back(connectTo(id));
+  const auto before = std::chrono::steady_clock::now();
+  EXPECT_EQ(meet(id, 4), none(4));
+  EXPECT_LT(std::chrono::steady_clock::now() - before,
+            seconds(8));  // less than a stranger's time to prove itself
+}
+
+TEST(Bootstrap, GarbageIsDroppedUnread) {
+  const UniqueId id = open();
+  const std::string garbage(100'000, 'x');
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < 20; ++i) {
+    strangers.push_back(connectTo(id));
+    ::send(strangers.back().get(), garbage.data(), garbage.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+  EXPECT_EQ(meet(id, 3), none(3));
+}
+
+TEST(Bootstrap, WrongSecretIsRefused) {
+  const UniqueId id = open();
+  UniqueId wrong = id;
+  wrong.secret[5] ^= 1;
+  try {
+    Bootstrap bootstrap(wrong, 1, 0, in(seconds(10)));
+    bootstrap.allGather(1);
+    FAIL() << "joined with a wrong secret";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("lost the rendezvous"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(meet(id, 2), none(2));
+}
+
+TEST(Bootstrap, RecordedGreetingCannotBeReplayed) {
+  const UniqueId id = open();
+  // Records what an honest client sends, by standing in for the server with the true secret's nonce exchange.
+  const UniqueFd first = connectTo(id);
+  std::array<std::uint8_t, 32> nonce{};
+  ASSERT_EQ(::recv(first.get(), nonce.data(), nonce.size(), MSG_WAITALL), 32);
+  // An honest greeting for that nonce, computed here from the protocol's definition.
+  std::array<std::uint8_t, 64> greeting{};
+  randombytes_buf(greeting.data(), 32);
+  Bytes text{'c', 'l', 'i', 'e', 'n', 't', 0};
+  text.insert(text.end(), nonce.begin(), nonce.end());
+  text.insert(text.end(), greeting.begin(), greeting.begin() + 32);
+  crypto_auth(greeting.data() + 32, text.data(), text.size(), id.secret.data());
+  ASSERT_EQ(::send(first.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL), 64);
+  std::array<std::uint8_t, 32> answer{};
+  ASSERT_EQ(::recv(first.get(), answer.data(), answer.size(), MSG_WAITALL),
+            32);  // accepted: the recording is good
+  // The same bytes on another connection meet another nonce.
+  const UniqueFd second = connectTo(id);
+  ASSERT_EQ(::recv(second.get(), nonce.data(), nonce.size(), MSG_WAITALL), 32);
+  ASSERT_EQ(::send(second.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL), 64);
+  EXPECT_LE(::recv(second.get(), answer.data(), answer.size(), MSG_WAITALL), 0);  // dropped
+}
+
+struct ChannelPair {
+  ChannelPair() {
+    Process::instance();
+    std::array<int, 2> fds{};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()), 0);
+    raw_client = fds[0];
+    client.emplace(UniqueFd(fds[0]), secret, SecureChannel::Role::client);
+    server.emplace(UniqueFd(fds[1]), secret, SecureChannel::Role::server);
+    for (int i = 0; i < 10 && !(client->established() && server->established()); ++i) {
+      server->pump();
+      client->pump();
+    }
+  }
+  Secret secret{1, 2, 3};
+  int raw_client = -1;
+  std::optional<SecureChannel> client;
+  std::optional<SecureChannel> server;
+};
+
+TEST(SecureChannel, CarriesMessagesBothWays) {
+  ChannelPair pair;
+  ASSERT_TRUE(pair.client->established() && pair.server->established());
+  const Bytes big(300'000, 7);
+  pair.client->send(Bytes{1, 2, 3});
+  pair.client->send(big);
+  pair.server->send(Bytes{});
+  std::vector<Bytes> at_server;
+  for (int i = 0; i < 100 && at_server.size() < 2; ++i) {
+    pair.client->pump();
+    pair.server->pump();
+    while (auto message = pair.server->receive()) at_server.push_back(*message);
+  }
+  EXPECT_EQ(at_server, (std::vector<Bytes>{{1, 2, 3}, big}));
+  pair.client->pump();
+  EXPECT_EQ(pair.client->receive(), Bytes{});
+}
+
+TEST(SecureChannel, AlteredAndImpossibleMessagesEndIt) {
+  {
+    ChannelPair pair;
+    const std::array<std::uint8_t, 24> forged{20, 0, 0, 0, 9, 9, 9};
+    ASSERT_EQ(::send(pair.raw_client, forged.data(), forged.size(), 0), 24);
+    pair.server->pump();
+    EXPECT_EQ(pair.server->receive(), std::nullopt);
+    EXPECT_FALSE(pair.server->pump());
+    EXPECT_NE(pair.server->problem().find("altered"), std::string::npos);
+  }
+  {
+    ChannelPair pair;
+    const std::array<std::uint8_t, 4> huge{0xff, 0xff, 0xff, 0x7f};
+    ASSERT_EQ(::send(pair.raw_client, huge.data(), huge.size(), 0), 4);
+    pair.server->pump();
+    EXPECT_EQ(pair.server->receive(), std::nullopt);
+    EXPECT_FALSE(pair.server->pump());
+  }
+}
+
+TEST(Bootstrap, MissingRanksAreNamed) {
+  const UniqueId id = open(std::chrono::milliseconds(300));
+  try {
+    Bootstrap bootstrap(id, 4, 2, in(seconds(30)));
+    bootstrap.allGather(1);
+    FAIL() << "met ranks that are not there";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ncclSystemError);
+    EXPECT_NE(std::string(error.what()).find("3 of 4 ranks did not come"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("rank 0, 1, 3"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Bootstrap, LeavingRankIsNamedToTheOthers) {
+  const UniqueId id = open();
+  std::string error_of_0;
+  std::thread rank_0([&] {
+    try {
+      Bootstrap bootstrap(id, 2, 0, in(seconds(30)));
+      bootstrap.allGather(1);
+      bootstrap.allGather(2);
+    } catch (const Error& error) {
+      error_of_0 = error.what();
+    }
+  });
+  {
+    Bootstrap rank_1(id, 2, 1, in(seconds(30)));
+    rank_1.allGather(1);
+  }  // closes its connection before the second round
+  rank_0.join();
+  EXPECT_NE(error_of_0.find("rank 1 (pid "), std::string::npos) << error_of_0;
+  EXPECT_NE(error_of_0.find("left while the communicator was being made"), std::string::npos) << error_of_0;
+}
+
+TEST(Bootstrap, FailureOfOneIsTheErrorOfAll) {
+  const UniqueId id = open();
+  std::string error_of_0;
+  std::thread rank_0([&] {
+    try {
+      Bootstrap bootstrap(id, 2, 0, in(seconds(30)));
+      bootstrap.allGather(1);
+    } catch (const Error& error) {
+      error_of_0 = error.what();
+    }
+  });
+  Bootstrap rank_1(id, 2, 1, in(seconds(30)));
+  rank_1.fail("rank 1 has no memory");
+  rank_0.join();
+  EXPECT_EQ(error_of_0, "rank 1 has no memory");
+}
+
+TEST(Bootstrap, PortInUseIsNamed) {
+  const UniqueId taken = open();
+  try {
+    openRendezvous(taken.port, seconds(1));
+    FAIL() << "listened on a port in use";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ncclSystemError);
+    const std::string text = error.what();
+    EXPECT_NE(text.find("port " + std::to_string(taken.port)), std::string::npos) << text;
+    EXPECT_NE(text.find("TUTTI_BOOTSTRAP_PORT"), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,171 @@
+// What goes wrong among threads: every rank gets an error that names who and why, in time.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <vector>
+
+#include "tests/harness/ranks.h"
+
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+
+void expectAllSay(const std::vector<std::string>& errors, const std::string& words) {
+  for (const auto& error : errors) EXPECT_NE(error.find(words), std::string::npos) << error;
+}
+
+TEST(Faults, DifferentCountsAreNamedOnBothSides) {
+  const auto errors = test::runRanks(2, [](Comm& comm) {
+    std::vector<float> data(100);
+    comm.allReduce(data.data(), data.data(), comm.rank() == 0 ? 100 : 50, ncclSum);
+  });
+  expectAllSay(errors, "AllReduce(count 100, float, sum)");
+  expectAllSay(errors, "AllReduce(count 50, float, sum)");
+}
+
+TEST(Faults, DifferentTypesOpsAndCollectivesAreNamed) {
+  const auto types = test::runRanks(3, [](Comm& comm) {
+    std::vector<float> data(100);
+    comm.allReduce(data.data(), data.data(), 100, comm.rank() == 1 ? ncclInt32 : ncclFloat32, ncclSum);
+  });
+  expectAllSay(types, "AllReduce(count 100, int32, sum)");
+  const auto ops = test::runRanks(3, [](Comm& comm) {
+    std::vector<float> data(100);
+    comm.allReduce(data.data(), data.data(), 100, comm.rank() == 1 ? ncclMax : ncclSum);
+  });
+  expectAllSay(ops, "AllReduce(count 100, float, max)");
+  const auto collectives = test::runRanks(3, [](Comm& comm) {
+    std::vector<float> data(300);
+    if (comm.rank() == 1) {
+      comm.allGather(data.data() + 100, data.data(), 100);
+    } else {
+      comm.allReduce(data.data(), data.data(), 100, ncclSum);
+    }
+  });
+  expectAllSay(collectives, "AllGather(count 100, float)");
+}
+
+TEST(Faults, DifferentRootsAreFoundWhileBothSend) {
+  // Neither root receives: only the status board can show that they differ.
+  const auto errors = test::runRanks(2, [](Comm& comm) {
+    std::vector<float> data(4'000'000);
+    comm.broadcast(data.data(), data.data(), data.size(), ncclFloat32, comm.rank());
+  });
+  expectAllSay(errors, "Broadcast(count 4000000, float, root 0)");
+  expectAllSay(errors, "Broadcast(count 4000000, float, root 1)");
+}
+
+TEST(Faults, AbortFreesTheOthersAndTheAborter) {
+  std::atomic<bool> entered{false};
+  const ncclUniqueId id = test::newId();
+  const auto errors = test::runThreads(3, [&](int rank) {
+    Comm comm(3, id, rank);
+    if (rank == 2) {
+      while (!entered) std::this_thread::yield();
+      std::this_thread::sleep_for(milliseconds(50));
+      comm.abort();
+      throw std::runtime_error("rank 2 aborted");
+    }
+    std::vector<float> data(10);
+    entered = true;
+    comm.allReduce(data.data(), data.data(), 10, ncclSum);
+  });
+  expectAllSay(errors, "rank 2");
+  expectAllSay(errors, "aborted");
+}
+
+TEST(Faults, AbortFromAnotherThreadEndsTheOperation) {
+  const ncclUniqueId id = test::newId();
+  std::atomic<ncclComm_t> shared{nullptr};
+  std::vector<std::string> errors;
+  std::thread aborter([&] {
+    while (shared.load() == nullptr) std::this_thread::yield();
+    std::this_thread::sleep_for(milliseconds(50));
+    const auto before = std::chrono::steady_clock::now();
+    EXPECT_EQ(ncclCommAbort(shared.load()), ncclSuccess);
+    EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(1));
+  });
+  errors = test::runThreads(2, [&](int rank) {
+    ncclComm_t comm = nullptr;
+    check(ncclCommInitRank(&comm, 2, id, rank));
+    float value = 1;
+    if (rank == 1) {
+      // Comes only when rank 0's communicator is gone; learns it from the board.
+      aborter.join();
+      const ncclResult_t result = ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comm, nullptr);
+      const std::string text = ncclGetLastError(nullptr);
+      ncclCommDestroy(comm);
+      EXPECT_EQ(result, ncclRemoteError);
+      throw std::runtime_error(text);
+    }
+    shared = comm;
+    check(ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comm, nullptr));
+  });
+  expectAllSay(errors, "aborted the communicator");
+}
+
+TEST(Faults, LeavingBeforeTheOthersAreDoneIsNamed) {
+  const auto errors = test::runRanks(3, [](Comm& comm) {
+    comm.barrier();
+    if (comm.rank() == 1)
+      throw std::runtime_error("rank 1 left: destroyed its communicator after operation 1");
+    comm.barrier();
+  });
+  expectAllSay(errors, "rank 1");
+  expectAllSay(errors, "destroyed its communicator after operation 1");
+}
+
+TEST(Faults, AnErrorIsSticky) {
+  const auto errors = test::runRanks(2, [](Comm& comm) {
+    std::vector<float> data(10);
+    const auto call = [&] {
+      return ncclAllReduce(data.data(), data.data(), comm.rank() == 0 ? 10 : 5, ncclFloat, ncclSum,
+                           comm.handle(), nullptr);
+    };
+    EXPECT_EQ(call(), ncclInvalidUsage);
+    EXPECT_EQ(call(), ncclInvalidUsage);
+    ncclResult_t state = ncclSuccess;
+    check(ncclCommGetAsyncError(comm.handle(), &state));
+    EXPECT_EQ(state, ncclInvalidUsage);
+  });
+  EXPECT_EQ(errors, test::noErrors(2));
+}
+
+TEST(Faults, TwoThreadsInOneCommunicatorAreRefused) {
+  const ncclUniqueId id = test::newId();
+  std::atomic<ncclComm_t> shared{nullptr};
+  const auto errors = test::runThreads(2, [&](int rank) {
+    Comm comm(2, id, rank);
+    float value = 1;
+    if (rank == 0) {
+      shared = comm.handle();
+      comm.allReduce(&value, &value, 1, ncclSum);
+      return;
+    }
+    while (shared == nullptr) std::this_thread::yield();
+    std::this_thread::sleep_for(milliseconds(50));  // rank 0 waits inside its all-reduce
+    EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, shared, nullptr), ncclInvalidUsage);
+    EXPECT_EQ(ncclCommDestroy(shared), ncclInvalidUsage);
+    comm.allReduce(&value, &value, 1, ncclSum);
+  });
+  EXPECT_EQ(errors, test::noErrors(2));
+}
+
+TEST(Faults, RanksThatDisagreeOnTheirNumber) {
+  const ncclUniqueId id = test::newId();
+  const auto errors = test::runThreads(2, [&](int rank) { const Comm comm(rank == 0 ? 2 : 3, id, rank); });
+  expectAllSay(errors, "the ranks disagree on their number");
+  expectAllSay(errors, "3");
+}
+
+TEST(Faults, TwoRanksOfOneNumber) {
+  const ncclUniqueId id = test::newId();
+  const auto errors = test::runThreads(2, [&](int) { const Comm comm(2, id, 1); });
+  expectAllSay(errors, "joined as rank 1");
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,211 @@
+// Ranks as processes: shared memory, and what happens when one of them dies, stops, never comes or differs.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/harness/command.h"
+#include "tests/harness/ranks.h"
+
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Environment = std::map<std::string, std::string>;
+
+/// An id in a file, as a launcher hands it over.
+class IdFile {
+ public:
+  IdFile() : path_(std::filesystem::temp_directory_path() / ("tutti_test_" + std::to_string(::getpid()))) {
+    const ncclUniqueId id = test::newId();
+    std::ofstream(path_, std::ios::binary).write(id.internal, sizeof(id.internal));
+  }
+  IdFile(const IdFile&) = delete;
+  IdFile& operator=(const IdFile&) = delete;
+  ~IdFile() { std::filesystem::remove(path_); }
+  std::string path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Ranks of rank_program that run in the background.
+class Group {
+ public:
+  Group(int nranks, const std::vector<std::string>& arguments, const Environment& common = {},
+        const std::map<int, Environment>& per_rank = {}) {
+    for (int rank = 0; rank < nranks; ++rank) {
+      Environment environment = common;
+      environment["TUTTI_RANK"] = std::to_string(rank);
+      environment["TUTTI_WORLD_SIZE"] = std::to_string(nranks);
+      environment["TUTTI_ID_FILE"] = id_.path();
+      if (per_rank.contains(rank)) {
+        for (const auto& [name, value] : per_rank.at(rank)) environment[name] = value;
+      }
+      std::vector<std::string> argv{"rank_program"};
+      argv.insert(argv.end(), arguments.begin(), arguments.end());
+      ranks_.push_back(std::make_unique<test::Command>(argv, environment));
+    }
+  }
+
+  test::Command& operator[](int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
+
+  void waitUntilReady() {
+    for (auto& rank : ranks_) ASSERT_TRUE(rank->waitForOutput("ready", seconds(60)));
+  }
+
+  std::vector<test::CommandResult> wait() {
+    std::vector<test::CommandResult> results;
+    for (auto& rank : ranks_) results.push_back(rank->wait(seconds(60)));
+    return results;
+  }
+
+ private:
+  IdFile id_;
+  std::vector<std::unique_ptr<test::Command>> ranks_;
+};
+
+void expectSuccess(const std::vector<test::CommandResult>& results) {
+  for (const auto& result : results) EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+void expectSays(const test::CommandResult& result, const std::string& words) {
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_NE(result.err.find(words), std::string::npos) << "expected: " << words << "\ngot: " << result.err;
+}
+
+class Processes : public testing::TestWithParam<int> {};
+
+TEST_P(Processes, Conform) {
+  Group group(GetParam(), {"conform", "5"});
+  expectSuccess(group.wait());
+}
+
+INSTANTIATE_TEST_SUITE_P(Numbers, Processes, testing::Values(2, 3, 4, 8));
+
+TEST(Processes, ThreadsInSeveralProcesses) {
+  Group group(2, {"threads", "2"});
+  expectSuccess(group.wait());
+}
+
+TEST(Processes, ConformWithLanesAndSmallSlots) {
+  Group group(3, {"conform", "6"},
+              {{"TUTTI_LANES", "3"}, {"TUTTI_SLOTS", "2"}, {"TUTTI_SLOT_BYTES", "1024"}});
+  expectSuccess(group.wait());
+}
+
+TEST(Processes, KilledRankIsNamedByAllOthersInTime) {
+  for (int victim = 0; victim < 4; ++victim) {
+    Group group(4, {"loop"});
+    group.waitUntilReady();
+    const std::string pid = std::to_string(group[victim].pid());
+    const auto killed_at = std::chrono::steady_clock::now();
+    group[victim].kill(SIGKILL);
+    for (int rank = 0; rank < 4; ++rank) {
+      const auto result = group[rank].wait(seconds(60));
+      if (rank == victim) {
+        EXPECT_EQ(result.signal, SIGKILL);
+        continue;
+      }
+      expectSays(result, "rank " + std::to_string(victim) + " (pid " + pid + " on ");
+      expectSays(result, "died");
+    }
+    // The issue is seconds, not the machine's load: a wait is inspected every 20 ms.
+    EXPECT_LT(std::chrono::steady_clock::now() - killed_at, seconds(20));
+  }
+}
+
+TEST(Processes, RankThatExitsInTheMiddleIsNamed) {
+  Group group(3, {"exit-early", "1"});
+  const auto results = group.wait();
+  expectSays(results[0], "rank 1 (pid ");
+  expectSays(results[2], "rank 1 (pid ");
+  EXPECT_EQ(results[1].exit_code, 0);
+}
+
+TEST(Processes, RankThatExitsAfterItsLastOperationHurtsNobody) {
+  Group group(4, {"exit-after"});
+  expectSuccess(group.wait());
+}
+
+TEST(Processes, RankThatNeverEntersIsNamed) {
+  Group group(3, {"absent", "2"}, {{"TUTTI_TIMEOUT", "0.5"}});
+  group.waitUntilReady();
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto result = group[rank].wait(seconds(60));
+    expectSays(result, "rank 2 (pid ");
+  }
+}
+
+TEST(Processes, StoppedRankIsNamedByItsNeighbour) {
+  Group group(2, {"loop"}, {{"TUTTI_STALL_TIMEOUT", "0.5"}, {"TUTTI_TIMEOUT", "0.7"}});
+  group.waitUntilReady();
+  group[1].kill(SIGSTOP);
+  const auto result = group[0].wait(seconds(60));
+  group[1].kill(SIGCONT);
+  expectSays(result, "rank 1 (pid ");
+}
+
+TEST(Processes, RankThatNeverComesIsNamed) {
+  const Environment timeout{{"TUTTI_INIT_TIMEOUT", "1"}};
+  const IdFile id;
+  // Rank 0 of 3 alone. The rendezvous lives in this process and has the default deadline: rank 0's own ends
+  // it.
+  Environment environment = timeout;
+  environment["TUTTI_RANK"] = "0";
+  environment["TUTTI_WORLD_SIZE"] = "3";
+  environment["TUTTI_ID_FILE"] = id.path();
+  const auto result = test::runCommand({"rank_program"}, environment);
+  expectSays(result, "TUTTI_INIT_TIMEOUT");
+}
+
+TEST(Processes, DifferentSettingsAreNamed) {
+  Group group(2, {"barrier"}, {}, {{1, {{"TUTTI_SLOTS", "8"}}}});
+  for (const auto& result : group.wait()) {
+    expectSays(result, "TUTTI_SLOTS differs between ranks: 4 on rank 0");
+    expectSays(result, "8 on rank 1");
+  }
+}
+
+TEST(Processes, DeathDuringInitIsNamed) {
+  Group group(3, {"barrier"}, {}, {{1, {{"TUTTI_SLOTS", "wrong"}}}});
+  group[1].wait(seconds(60));
+  group[2].kill(SIGKILL);
+  // Rank 0 waits for rank 1, which never joined; rank 2 left.
+  const auto result = group[0].wait(milliseconds(2000));
+  if (!result.timed_out) expectSays(result, "rank 2");
+}
+
+TEST(Processes, LauncherVariablesAreChecked) {
+  const auto says = [](const Environment& environment, const std::string& words) {
+    expectSays(test::runCommand({"rank_program"}, environment), words);
+  };
+  says({{"TUTTI_RANK", "0"}}, "TUTTI_WORLD_SIZE is not set");
+  says({{"TUTTI_RANK", "x"}, {"TUTTI_WORLD_SIZE", "2"}}, "TUTTI_RANK=\"x\"");
+  says({{"TUTTI_RANK", "2"}, {"TUTTI_WORLD_SIZE", "2"}}, "expected a whole number from 0 to 1");
+  says({{"TUTTI_RANK", "0"}, {"TUTTI_WORLD_SIZE", "1"}}, "TUTTI_ID_FILE is not");
+  says({{"TUTTI_RANK", "0"}, {"TUTTI_WORLD_SIZE", "1"}, {"TUTTI_ID_FILE", "/nowhere"}}, "No such file");
+  says({{"TUTTI_RANK", "0"}, {"TUTTI_WORLD_SIZE", "1"}, {"TUTTI_ID_FILE", "/dev/null"}}, "holds 0 bytes");
+  says({{"TUTTI_SLOTS", "1"}}, "TUTTI_SLOTS=\"1\"");
+}
+
+TEST(Processes, LogGoesWhereItIsTold) {
+  const auto path = std::filesystem::temp_directory_path() / ("tutti_log_" + std::to_string(::getpid()));
+  const auto result = test::runCommand({"rank_program"}, {{"NCCL_DEBUG", "INFO"}, {"NCCL_DEBUG_FILE", path}});
+  EXPECT_EQ(result.exit_code, 0);
+  std::ifstream file(path);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_NE(text.find("rank 0: joined a communicator of 1"), std::string::npos) << text;
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace tutti
