@@ -1,0 +1,55 @@
+// tutti-run: starts the ranks of a program on this host. See --help.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <string>
+
+#include "tools/run/cores.h"
+#include "tools/run/find_program.h"
+#include "tools/run/id_file.h"
+#include "tools/run/options.h"
+#include "tools/run/process_setup.h"
+#include "tools/run/supervisor.h"
+
+namespace tutti::run {
+namespace {
+
+int launch(const Options& options) {
+  LaunchPlan plan{.path = findProgram(options.command.front()),
+                  .arguments = options.command,
+                  .ranks = options.ranks,
+                  .id_file = {},
+                  .cores = {}};
+  if (options.bind) {
+    plan.cores = allowedCores();
+    const auto cores = plan.cores.size();
+    if (static_cast<std::size_t>(options.ranks) > cores) {
+      fmt::print(stderr, "tutti-run: --bind: {} ranks share {} cores\n", options.ranks, cores);
+    }
+  }
+  const ProcessSetup setup;  // before the library starts its thread
+  if (options.port) ::setenv("TUTTI_BOOTSTRAP_PORT", std::to_string(*options.port).c_str(), 1);
+  auto id = openRendezvous();
+  const IdFile id_file(id);
+  ::explicit_bzero(&id, sizeof(id));
+  plan.id_file = id_file.path();
+  return Supervisor(options, setup).run(plan);
+}
+
+}  // namespace
+}  // namespace tutti::run
+
+int main(int argc, char** argv) {
+  try {
+    const auto parsed = tutti::run::parseOptions(argc, argv);
+    return parsed.options ? tutti::run::launch(*parsed.options) : parsed.exit_status;
+  } catch (const tutti::run::NotRunnable& error) {
+    fmt::print(stderr, "tutti-run: {}\n", error.what());
+    return error.exitStatus();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "tutti-run: {}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,123 @@
+#include "tools/run/options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdio>
+#include <memory>
+
+#include "nccl.h"
+
+namespace tutti::run {
+namespace {
+
+constexpr int kBadUsage = 2;
+constexpr double kMaxSeconds = 86400;
+
+constexpr const char* kDescription =
+    "Starts N ranks of PROGRAM on this host and joins their output.\n\n"
+    "Everything after PROGRAM belongs to it. A name without a slash is looked for next to tutti-run first,\n"
+    "then in PATH; when tutti-run's own directory is in PATH, the order of PATH decides.\n";
+
+constexpr const char* kDetails =
+    "Each rank finds in its environment:\n"
+    "  TUTTI_RANK, TUTTI_WORLD_SIZE        its rank and the number of ranks\n"
+    "  TUTTI_ID_FILE                       the file with the ncclUniqueId, readable by this user only\n"
+    "  RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE   the same numbers under other names\n"
+    "TUTTI_BOOTSTRAP_PORT is for tutti-run's own rendezvous and is not passed on.\n\n"
+    "Input: every rank reads /dev/null.\n"
+    "Output: whole lines, each with the rank before it, on the stream that the rank wrote to. A line ends "
+    "with\n"
+    "a newline or a carriage return; one longer than 1 MiB is split; a last one without an end gets a "
+    "newline.\n"
+    "Signals: SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 go to all ranks and what they started. "
+    "All\n"
+    "but the last two also begin the grace time; SIGINT after that kills at once.\n"
+    "What a rank leaves running in its process group is killed when all ranks have ended.\n\n"
+    "Exit status: 0 when all ranks succeeded, else that of the first that failed, 128 + n when signal n "
+    "ended\n"
+    "it. 1: tutti-run itself failed, 2: bad usage, 126: PROGRAM cannot be executed, 127: not found.\n";
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
+    return "Usage: tutti-run -n N [OPTIONS] [--] PROGRAM [ARGS...]\n";
+  }
+};
+
+/// A CLI11 validator for numbers in [low, high]; unlike CLI::Range it refuses NaN and trailing text.
+template <class T>
+CLI::Validator within(T low, T high) {
+  const auto check = [low, high](const std::string& text) -> std::string {
+    T value{};
+    const auto* end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data(), end, value);
+    if (parsed.ec == std::errc() && parsed.ptr == end && value >= low && value <= high) return {};
+    return fmt::format("expected a number from {} to {}, got '{}'", low, high, text);
+  };
+  return CLI::Validator(check, fmt::format("{}..{}", low, high));
+}
+
+std::string versionText() {
+  return fmt::format("tutti-run {} (NCCL API {}.{}.{})", TUTTI_VERSION, NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH);
+}
+
+std::chrono::milliseconds toMilliseconds(double seconds) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::duration<double>(seconds));
+}
+
+/// What CLI11 left over: an unknown flag, "--" and the command, or the command.
+std::vector<std::string> commandOf(std::vector<std::string> rest) {
+  if (!rest.empty() && rest.front() == "--") {
+    rest.erase(rest.begin());
+  } else if (!rest.empty() && rest.front().starts_with('-')) {
+    throw CLI::ExtrasError(fmt::format("unknown option {}", rest.front()), CLI::ExitCodes::ExtrasError);
+  }
+  if (rest.empty() || rest.front().empty()) throw CLI::RequiredError("PROGRAM");
+  return rest;
+}
+
+}  // namespace
+
+ParsedOptions parseOptions(int argc, char** argv) {
+  Options options;
+  int port = 0;
+  double grace = 5;
+  double kill_after = 2;
+  bool no_prefix = false;
+
+  CLI::App app{kDescription};
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.footer(kDetails);
+  app.set_version_flag("--version", versionText());
+  app.prefix_command();
+  app.add_option("-n", options.ranks, "number of ranks")->required()->check(within(1, kMaxRanks));
+  app.add_flag("--bind", options.bind, "pin each rank to one of the cores this process may use, in turn");
+  app.add_flag("--no-prefix", no_prefix, "pass lines on without their rank");
+  auto* port_option = app.add_option("--port", port, "port of the rendezvous; default: any free one");
+  port_option->check(within(1, 65535));
+  app.add_option("--grace", grace, "seconds from a stop signal to SIGKILL")
+      ->capture_default_str()
+      ->check(within(0.0, kMaxSeconds));
+  app.add_option("--kill-after", kill_after, "seconds from the first failure to SIGTERM for the others")
+      ->capture_default_str()
+      ->check(within(0.0, kMaxSeconds));
+
+  try {
+    app.parse(argc, argv);
+    options.command = commandOf(app.remaining());
+  } catch (const CLI::Success& success) {  // --help and --version
+    return {std::nullopt, app.exit(success)};
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "tutti-run: {}\nTry 'tutti-run --help'.\n", error.what());
+    return {std::nullopt, kBadUsage};
+  }
+  options.prefix = !no_prefix;
+  options.grace = toMilliseconds(grace);
+  options.kill_after = toMilliseconds(kill_after);
+  if (port_option->count() > 0) options.port = port;
+  return {options, 0};
+}
+
+}  // namespace tutti::run
