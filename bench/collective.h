@@ -1,0 +1,49 @@
+// What the programs know about each collective: its buffers, its bandwidth formula, what it must leave
+// behind. Pure values; the call itself is in each program's main.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace tutti::perf {
+
+/// The buffers of one operation on one rank, in elements.
+struct Layout {
+  std::size_t param = 0;          ///< the count argument of the call
+  std::size_t send = 0;           ///< elements read
+  std::size_t recv = 0;           ///< elements written
+  std::size_t in_place_send = 0;  ///< where the input starts when both share one buffer
+  std::size_t in_place_recv = 0;  ///< where the output starts then
+
+  std::size_t span() const { return send > recv ? send : recv; }
+};
+
+/// What rank r receives, in terms of the inputs of all ranks.
+enum class Outcome {
+  kReduction,       ///< the reduction of all inputs
+  kReductionBlock,  ///< block r of that reduction
+  kGather,          ///< all inputs, in the order of ranks
+  kRoot,            ///< the root's input
+};
+
+struct Collective {
+  std::string_view program;  ///< its name in banners and reports
+  Outcome outcome;
+  bool rooted;  ///< has a root
+
+  /// Buffers for at most `bytes` per rank, the larger of both sides. Collectives that deal out blocks round
+  /// the block down to a multiple of 16 bytes, as nccl-tests does.
+  Layout layout(std::size_t bytes, std::size_t element_bytes, int nranks, int rank) const;
+
+  bool reduces() const { return outcome == Outcome::kReduction || outcome == Outcome::kReductionBlock; }
+
+  /// busbw = algbw * busFactor(n), algbw = bytes / time. Source: nccl-tests, doc/PERFORMANCE.md.
+  double busFactor(int nranks) const;
+};
+
+inline constexpr Collective kAllReduce{"all_reduce_perf", Outcome::kReduction, false};
+inline constexpr Collective kReduceScatter{"reduce_scatter_perf", Outcome::kReductionBlock, false};
+inline constexpr Collective kAllGather{"all_gather_perf", Outcome::kGather, false};
+inline constexpr Collective kBroadcast{"broadcast_perf", Outcome::kRoot, true};
+
+}  // namespace tutti::perf

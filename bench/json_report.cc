@@ -1,0 +1,130 @@
+#include "bench/json_report.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+#include <system_error>
+
+#include "bench/table.h"
+#include "nccl.h"
+
+namespace tutti::perf {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kFormatVersion = 3;
+
+const char* word(bool value) { return value ? "true" : "false"; }
+
+Json environment() {
+  Json variables = Json::array();
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (text.starts_with("TUTTI_") || text.starts_with("NCCL_")) variables.push_back(text);
+  }
+  return variables;
+}
+
+Json halfOf(const Measurement& half, bool cpu_time) {
+  Json json;
+  json[cpu_time ? "cpu_time" : "time"] = half.time_us;
+  json["alg_bw"] = half.alg_gbps;
+  json["bus_bw"] = half.bus_gbps;
+  json["nwrong"] = half.wrong ? Json(*half.wrong) : Json();
+  return json;
+}
+
+Json iterationsOf(const IterationStats& stats) {
+  return {{"min_us", stats.min_us},     {"max_us", stats.max_us},     {"avg_us", stats.mean_us},
+          {"p50_us", stats.p50_us},     {"p95_us", stats.p95_us},     {"p99_us", stats.p99_us},
+          {"stdev_us", stats.stdev_us}, {"cv_pct", stats.cv_percent}, {"times_us", stats.times_us}};
+}
+
+Json configOf(const Options& options) {
+  Json config{{"nthreads", options.threads},
+              {"ngpus", 1},
+              {"minimum_bytes", options.sizes.min},
+              {"maximum_bytes", options.sizes.max}};
+  if (options.sizes.factor > 1) {
+    config["step_factor"] = options.sizes.factor;
+  } else {
+    config["step_bytes"] = options.sizes.step;
+  }
+  config["warmup_iters"] = options.warmup;
+  config["iterations"] = options.iterations;
+  config["aggregated_iterations"] = options.aggregate;
+  config["validation"] = options.checks;
+  config["graph"] = 0;
+  config["unalign"] = options.unaligned;
+  config["blocking_collectives"] = word(options.blocking != Blocking::kNone);
+  config["per_iter_timing"] = word(options.per_iteration);
+  config["parallel_init"] = word(true);
+  return config;
+}
+
+}  // namespace
+
+JsonReport::JsonReport(const Options& options) : path_(options.json_path) {
+  for (int suffix = 0;; ++suffix) {
+    file_.reset(std::fopen(path_.c_str(), "wxe"));
+    if (file_) break;
+    if (errno != EEXIST)
+      throw std::system_error(errno, std::generic_category(), "-J: cannot create " + path_);
+    path_ = options.json_path + "." + std::to_string(suffix);
+  }
+  int library = 0;
+  ncclGetVersion(&library);
+  document_["version"] = kFormatVersion;
+  document_["start_time"] = timeOfDay();
+  document_["args"] = options.arguments;
+  document_["env"] = environment();
+  document_["nccl_version"] = library;
+  document_["config"] = configOf(options);
+  document_["results"] = Json::array();
+}
+
+void JsonReport::setRanks(const Options& options, const std::vector<RankInfo>& ranks) {
+  document_["config"] = configOf(options);
+  Json& devices = document_["config"]["devices"] = Json::array();
+  int rank = 0;
+  for (const RankInfo& info : ranks) {
+    devices.push_back({{"rank", rank++},
+                       {"group", 0},
+                       {"pid", info.pid},
+                       {"hostname", info.host},
+                       {"device", 0},
+                       {"device_hex", "host memory"},
+                       {"device_info", info.processor}});
+  }
+}
+
+void JsonReport::add(const Options& options, const Row& row) {
+  Json result{
+      {"size", row.bytes}, {"count", row.count}, {"type", row.type}, {"redop", row.op}, {"root", row.root}};
+  result["out_of_place"] = halfOf(row.out_of_place, options.cpu_time);
+  if (row.out_of_place.iterations)
+    result["out_of_place_per_iter"] = iterationsOf(*row.out_of_place.iterations);
+  result["in_place"] = halfOf(row.in_place, options.cpu_time);
+  if (row.in_place.iterations) result["in_place_per_iter"] = iterationsOf(*row.in_place.iterations);
+  result["actual_iterations"] = options.iterations;
+  document_["results"].push_back(std::move(result));
+}
+
+void JsonReport::finish(const Totals& totals, std::optional<double> min_gbps,
+                        const std::vector<std::string>& errors) {
+  document_["out_of_bounds"] = {{"count", totals.wrong}, {"okay", word(totals.wrong == 0)}};
+  document_["average_bus_bandwidth"] = {{"bandwidth", totals.averageBusGbps()},
+                                        {"okay", min_gbps ? word(totals.reaches(*min_gbps)) : "unchecked"}};
+  document_["errors"] = errors;
+  document_["end_time"] = timeOfDay();
+  const std::string text = document_.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const bool written = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
+  if (!written || std::fflush(file_.get()) != 0) {
+    throw std::system_error(errno, std::generic_category(), "-J: cannot write " + path_);
+  }
+  file_.reset();
+}
+
+}  // namespace tutti::perf

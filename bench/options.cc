@@ -1,0 +1,292 @@
+#include "bench/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <iostream>
+#include <limits>
+#include <stdexcept>
+
+namespace tutti::perf {
+namespace {
+
+constexpr int kMany = std::numeric_limits<int>::max();
+
+template <class Value>
+struct Named {
+  const char* name;
+  std::optional<Value> value;  ///< empty = nccl-tests has it, this library does not yet
+};
+
+constexpr std::array kTypes{
+    Named<ncclDataType_t>{"int32", ncclInt32},     Named<ncclDataType_t>{"float", ncclFloat32},
+    Named<ncclDataType_t>{"double", ncclFloat64},  Named<ncclDataType_t>{"bfloat16", ncclBfloat16},
+    Named<ncclDataType_t>{"int8", std::nullopt},   Named<ncclDataType_t>{"uint8", std::nullopt},
+    Named<ncclDataType_t>{"uint32", std::nullopt}, Named<ncclDataType_t>{"int64", std::nullopt},
+    Named<ncclDataType_t>{"uint64", std::nullopt}, Named<ncclDataType_t>{"half", std::nullopt},
+    Named<ncclDataType_t>{"f8e4m3", std::nullopt}, Named<ncclDataType_t>{"f8e5m2", std::nullopt},
+};
+
+constexpr std::array kOps{
+    Named<ncclRedOp_t>{"sum", ncclSum},      Named<ncclRedOp_t>{"avg", ncclAvg},
+    Named<ncclRedOp_t>{"max", ncclMax},      Named<ncclRedOp_t>{"prod", std::nullopt},
+    Named<ncclRedOp_t>{"min", std::nullopt}, Named<ncclRedOp_t>{"mulsum", std::nullopt},
+};
+
+template <class Table>
+std::string supported(const Table& table) {
+  std::string names;
+  for (const auto& entry : table) {
+    if (entry.value) names += std::string(entry.name) + " ";
+  }
+  return names + "all";
+}
+
+/// The values that `text` names; `what` is for the error.
+template <class Value, std::size_t kSize>
+std::vector<Value> select(const std::array<Named<Value>, kSize>& table, const char* flag, const char* what,
+                          const std::string& text) {
+  std::vector<Value> values;
+  bool known = false;
+  for (const auto& entry : table) {
+    const bool named = text == entry.name;
+    known = known || named;
+    if (entry.value && (named || text == "all")) values.push_back(*entry.value);
+  }
+  if (!values.empty()) return values;
+  const std::string problem = known ? " is not supported yet" : std::string(" is not a ") + what;
+  throw CLI::ValidationError(flag, text + problem + "; supported: " + supported(table));
+}
+
+template <class Table, class Value>
+std::string nameIn(const Table& table, Value value) {
+  const auto* entry =
+      std::find_if(table.begin(), table.end(), [&](const auto& named) { return named.value == value; });
+  return entry == table.end() ? std::to_string(value) : entry->name;
+}
+
+CLI::Option* addSize(CLI::App& app, const std::string& flags, std::size_t& target, const std::string& help) {
+  const std::string name = flags.substr(0, flags.find(','));
+  const auto read = [name, &target](const std::string& text) {
+    try {
+      target = parseSize(text);
+    } catch (const std::invalid_argument& error) {
+      throw CLI::ValidationError(name, error.what());
+    }
+  };
+  return app.add_option_function<std::string>(flags, read, help)->type_name("SIZE");
+}
+
+CLI::Option* addInt(CLI::App& app, const std::string& flags, int& target, int min, int max,
+                    const std::string& help) {
+  return app.add_option(flags, target, help)
+      ->check(CLI::Range(min, max))
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+CLI::Option* addSwitch(CLI::App& app, const std::string& flags, bool& target, const std::string& help) {
+  const std::string name = flags.substr(0, flags.find(','));
+  const auto read = [name, &target](const int& value) {
+    if (value != 0 && value != 1) throw CLI::ValidationError(name, "0 or 1, not " + std::to_string(value));
+    target = value == 1;
+  };
+  return app.add_option_function<int>(flags, read, help)->type_name("0|1");
+}
+
+/// A flag of nccl-tests that has nothing to act on in host memory: only `accepted` values pass.
+void addInert(CLI::App& app, const std::string& flags, const std::vector<std::string>& accepted,
+              const std::string& help, const std::string& refusal) {
+  const std::string name = flags.substr(0, flags.find(','));
+  const auto read = [name, accepted, refusal](const std::string& text) {
+    if (std::find(accepted.begin(), accepted.end(), text) != accepted.end()) return;
+    throw CLI::ValidationError(name, text + " is not supported: " + refusal);
+  };
+  app.add_option_function<std::string>(flags, read, help)->type_name("N")->group("Accepted without effect");
+}
+
+void addSizeFlags(CLI::App& app, Options& options) {
+  const std::string group = "Sizes";
+  addSize(app, "-b,--minbytes", options.sizes.min, "first size, such as 8, 64K, 1.5M, 2G [32M]")
+      ->group(group);
+  addSize(app, "-e,--maxbytes", options.sizes.max, "last size; cut to what free memory allows [32M]")
+      ->group(group);
+  addSize(app, "-i,--stepbytes", options.sizes.step, "added from size to size [1M]")->group(group);
+  app.add_option("-f,--stepfactor", options.sizes.factor,
+                 "multiplies from size to size; wins over -i; 1 = off. After size 0 comes 8 [1]")
+      ->check(CLI::Range(1, kMany))
+      ->type_name("N")
+      ->group(group);
+}
+
+void addOperationFlags(CLI::App& app, Options& options) {
+  const std::string group = "Operation";
+  app.add_option_function<std::string>(
+         "-o,--op", [&](const std::string& text) { options.ops = select(kOps, "-o", "reduction", text); },
+         "reduction: " + supported(kOps) + " [sum]")
+      ->group(group)
+      ->type_name("OP");
+  app.add_option_function<std::string>(
+         "-d,--datatype",
+         [&](const std::string& text) { options.types = select(kTypes, "-d", "data type", text); },
+         "data type: " + supported(kTypes) + " [float]")
+      ->group(group)
+      ->type_name("TYPE");
+  app.add_option_function<std::string>(
+         "-r,--root",
+         [&](const std::string& text) {
+           if (text == "all") {
+             options.root = Options::kAllRoots;
+           } else if (!CLI::detail::lexical_cast(text, options.root) || options.root < 0) {
+             throw CLI::ValidationError("-r", "a rank or \"all\", not " + text);
+           }
+         },
+         "root rank, or all: every rank in turn (broadcast only) [0]")
+      ->group(group)
+      ->type_name("ROOT");
+}
+
+void addMeasureFlags(CLI::App& app, Options& options) {
+  const std::string group = "Measurement";
+  addInt(app, "-n,--iters", options.iterations, 1, kMany, "timed iterations")->group(group);
+  addInt(app, "-m,--agg_iters", options.aggregate, 1, kMany,
+         "operations per iteration, called back to back; times are per operation")
+      ->group(group);
+  addInt(app, "-w,--warmup_iters", options.warmup, 0, kMany, "untimed iterations before each size")
+      ->group(group);
+  addInt(app, "-N,--run_cycles", options.cycles, 0, kMany, "repeats of the whole sweep; 0 = until SIGINT")
+      ->group(group);
+  addInt(app, "-c,--check", options.checks, 0, kMany,
+         "checked iterations, after the timed ones; 0 = no check")
+      ->group(group);
+  addInt(app, "-u,--unalign", options.unaligned, 0, 1 << 20, "shift buffers by this many elements")
+      ->group(group);
+  app.add_option("-a,--average", options.average, "time over ranks: 0 rank 0, 1 mean, 2 min, 3 max [1]")
+      ->transform(CLI::IsMember({0, 1, 2, 3}))
+      ->type_name("N")
+      ->group(group);
+  app.add_option("-z,--blocking", options.blocking,
+                 "barrier, not timed, after 1: each operation, 3: each iteration; calls return when they are "
+                 "done, so 0 and 2 are the same [0]")
+      ->transform(CLI::IsMember({0, 1, 2, 3}))
+      ->type_name("N")
+      ->group(group);
+  addInt(app, "-T,--timeout", options.timeout_s, 0, kMany, "seconds per row of the table; 0 = no limit")
+      ->group(group);
+}
+
+void addReportFlags(CLI::App& app, Options& options) {
+  const std::string group = "Report";
+  addSwitch(app, "-C,--report_cputime", options.cpu_time,
+            "CPU time of the calling thread, not elapsed time [0]")
+      ->group(group);
+  addSwitch(app, "-S,--report_timestamps", options.timestamps, "time of day of each row [0]")->group(group);
+  addSwitch(app, "-I,--per_iter_timing", options.per_iteration, "time each iteration: min, max, p99, cv% [0]")
+      ->group(group);
+  addInt(app, "-K,--per_iter_skip", options.skip, 0, kMany, "leave the first K iterations out of these")
+      ->group(group);
+  addSwitch(app, "-M,--memory_report", options.memory_report, "memory use of rank 0's process [0]")
+      ->group(group);
+  app.add_option("-J,--output_file", options.json_path,
+                 "write results as JSON; an existing file is kept, and "
+                 "FILE.0, FILE.1, ... tried")
+      ->type_name("FILE")
+      ->group(group);
+}
+
+void addRankFlags(CLI::App& app, Options& options) {
+  const std::string group = "Ranks";
+  addInt(app, "--launch", options.launch, 1, 4096, "start N processes on this host, with tutti-run")
+      ->group(group)
+      ->default_str("");
+  addInt(app, "-t,--nthreads", options.threads, 1, 4096,
+         "ranks in this process, one thread each; ranks in all = processes x threads")
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--corrupt",
+         [&](const std::string& text) {
+           const auto colon = text.find(':');
+           Corruption corruption;
+           if (colon == std::string::npos ||
+               !CLI::detail::lexical_cast(text.substr(0, colon), corruption.rank) ||
+               !CLI::detail::lexical_cast(text.substr(colon + 1), corruption.index)) {
+             throw CLI::ValidationError("--corrupt", "RANK:INDEX, not " + text);
+           }
+           options.corruption = corruption;
+         })
+      ->group("");
+}
+
+void addInertFlags(CLI::App& app) {
+  addInert(app, "-g,--ngpus", {"1"}, "only 1",
+           "every rank is a process or a thread; for N ranks here use -t N");
+  addInert(app, "-p,--parallel_init", {"0", "1"}, "0 or 1: threads always join in parallel", "use 0 or 1");
+  addInert(app, "-y,--stream_null", {"0", "1"}, "0 or 1: the stream is always NULL", "use 0 or 1");
+  addInert(app, "-G,--cudagraph", {"0"}, "only 0", "there are no CUDA graphs in host memory");
+  addInert(app, "-R,--local_register", {"0"}, "only 0", "this version has no buffer registration");
+  addInert(app, "-x,--cta_policy", {"0"}, "only 0", "there are no CTAs in host memory");
+  addInert(app, "-D,--device_implementation", {"0"}, "only 0", "there is no device API in host memory");
+  addInert(app, "-V,--device_cta_count", {"16"}, "only 16", "there are no CTAs in host memory");
+}
+
+void validate(const Options& options) {
+  try {
+    sizesOf(options.sizes);
+  } catch (const std::invalid_argument& error) {
+    throw CLI::ValidationError("sizes", error.what());
+  }
+  if (options.per_iteration && options.skip >= options.iterations) {
+    throw CLI::ValidationError(
+        "-K", "leaves none of the " + std::to_string(options.iterations) + " iterations (-n)");
+  }
+}
+
+}  // namespace
+
+ParsedOptions parseOptions(const Collective& collective, int argc, char** argv, bool speaks) {
+  const std::string program(collective.program);
+  Options options;
+  options.arguments.assign(argv, argv + argc);
+  CLI::App app("Time, bandwidth and correctness of one collective, with the flags and columns of nccl-tests.",
+               program);
+  app.footer(
+      "Examples:\n  " + program + " --launch 4 -b 8 -e 64M -f 2\n  tutti-run -n 4 " + program +
+      " -b 8 -e 64M -f 2\n\nExit status: 0, 1 (wrong values, NCCL_TESTS_MIN_BW missed, failed), 2 (bad "
+      "arguments).");
+  // As with getopt: of a flag given twice, the last counts.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  addRankFlags(app, options);
+  addSizeFlags(app, options);
+  addOperationFlags(app, options);
+  addMeasureFlags(app, options);
+  addReportFlags(app, options);
+  addInertFlags(app);
+  try {
+    app.parse(argc, argv);
+    validate(options);
+  } catch (const CLI::CallForHelp&) {
+    if (speaks) std::cout << app.help();
+    return {};
+  } catch (const CLI::ParseError& error) {
+    if (speaks)
+      std::cerr << program << ": " << error.what() << "\n" << program << " --help lists the flags.\n";
+    return {.options = std::nullopt, .exit_status = 2};
+  }
+  return {.options = std::move(options), .exit_status = 0};
+}
+
+std::string conflictWithWorld(const Options& options, const Collective& collective, int nranks) {
+  const std::string last = "; the last rank is " + std::to_string(nranks - 1);
+  if (collective.rooted && options.root >= nranks)
+    return "-r: no rank " + std::to_string(options.root) + last;
+  if (options.corruption && (options.corruption->rank < 0 || options.corruption->rank >= nranks)) {
+    return "--corrupt: no rank " + std::to_string(options.corruption->rank) + last;
+  }
+  return {};
+}
+
+std::string typeName(ncclDataType_t type) { return nameIn(kTypes, type); }
+
+std::string opName(ncclRedOp_t op) { return nameIn(kOps, op); }
+
+}  // namespace tutti::perf

@@ -1,0 +1,219 @@
+#include "bench/program.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "bench/group.h"
+#include "bench/say.h"
+
+namespace tutti::perf {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kBadUsage = 2;
+constexpr int kBuffers = 2;
+
+/// Bad arguments that only show once the ranks are known.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+std::string environmentText(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : value;
+}
+
+bool underLauncher() {
+  return std::getenv("TUTTI_RANK") != nullptr || std::getenv("TUTTI_WORLD_SIZE") != nullptr;
+}
+
+std::optional<double> minimumBandwidth() {
+  const std::string text = environmentText("NCCL_TESTS_MIN_BW");
+  if (text.empty()) return std::nullopt;
+  double value = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || *rest != '\0')
+    throw UsageError("NCCL_TESTS_MIN_BW=" + text + " is not a number (GB/s)");
+  return value;
+}
+
+void refuseUnsupportedEnvironment() {
+  for (const char* name : {"NCCL_TESTS_SPLIT", "NCCL_TESTS_SPLIT_MASK"}) {
+    if (!environmentText(name).empty())
+      throw UsageError(std::string(name) + " is not supported yet; unset it");
+  }
+}
+
+/// The arguments without --launch N or --launch=N.
+std::vector<std::string> withoutLaunch(const std::vector<std::string>& arguments) {
+  std::vector<std::string> kept;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--launch") {
+      ++i;
+    } else if (!arguments[i].starts_with("--launch=")) {
+      kept.push_back(arguments[i]);
+    }
+  }
+  return kept;
+}
+
+/// Becomes `tutti-run -n N` of this very program. Returns only when that fails.
+int becomeLauncher(const Options& options) {
+  if (underLauncher()) {
+    throw UsageError("--launch: this process was started by tutti-run already; leave one of the two away");
+  }
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::filesystem::path beside = self.parent_path() / "tutti-run";
+  std::vector<std::string> arguments{std::filesystem::exists(beside) ? beside.string() : "tutti-run",
+                                     "--no-prefix", "-n", std::to_string(options.launch), self.string()};
+  const std::vector<std::string> kept = withoutLaunch(options.arguments);
+  arguments.insert(arguments.end(), kept.begin() + 1, kept.end());
+  std::vector<char*> pointers;
+  pointers.reserve(arguments.size() + 1);
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  ::execvp(pointers.front(), pointers.data());
+  throw UsageError("--launch: cannot start tutti-run, neither beside " + self.string() +
+                   " nor in PATH: " + std::strerror(errno));
+}
+
+/// A run without end stops at SIGINT or SIGTERM, between two rows and with its report: the ranks look for the
+/// pending signal. Blocked before any thread starts, so that all threads inherit it.
+void keepStopSignalsPending() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGINT);
+  ::sigaddset(&signals, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+/// The ranks of this process: one thread each.
+class Job {
+ public:
+  Job(const Options& options, const Collective& collective, Call call, const tuttiLaunch_t& launch)
+      : options_(options),
+        collective_(collective),
+        call_(call),
+        launch_(launch),
+        min_gbps_(minimumBandwidth()) {
+    refuseUnsupportedEnvironment();
+    const std::string conflict = conflictWithWorld(options, collective, launch.nranks * options.threads);
+    if (!conflict.empty()) throw UsageError(conflict);
+    if (launch.rank == 0) report_ = std::make_unique<Report>(options, collective, min_gbps_);
+    if (options.cycles == 0) keepStopSignalsPending();
+  }
+
+  int run() {
+    std::vector<int> statuses(static_cast<std::size_t>(options_.threads), kFailed);
+    {
+      std::vector<std::jthread> threads;
+      threads.reserve(statuses.size());
+      for (int thread = 0; thread < options_.threads; ++thread) {
+        int& status = statuses[static_cast<std::size_t>(thread)];
+        threads.emplace_back(
+            [this, thread, &status] { status = runRank(launch_.rank * options_.threads + thread); });
+      }
+    }
+    return *std::max_element(statuses.begin(), statuses.end());
+  }
+
+ private:
+  int runRank(int rank) {
+    Report* report = rank == 0 ? report_.get() : nullptr;
+    try {
+      Comm comm(launch_.nranks * options_.threads, launch_.id, rank);
+      return measure(comm, report);
+    } catch (const UsageError& error) {  // the same on every rank
+      if (rank == 0) fail(report, rank, error.what());
+      return kBadUsage;
+    } catch (const std::exception& error) {
+      fail(report, rank, error.what());
+      return kFailed;
+    }
+  }
+
+  int measure(Comm& comm, Report* report) {
+    const std::vector<RankInfo> ranks = gatherRankInfo(comm);
+    Options options = options_;
+    const std::string note = fitIntoMemory(options, largestMessage(ranks, kBuffers));
+    if (report != nullptr) report->begin(options, ranks, note);
+    RankRunner runner(options, collective_, call_, comm, report);
+    Totals totals;
+    try {
+      totals = runner.run();
+    } catch (const Error&) {
+      if (!runner.timedOut()) throw;
+    }
+    if (runner.timedOut()) {
+      if (report != nullptr) report->fail(fmt::format("no end within {} s (-T)", options.timeout_s));
+      return kFailed;
+    }
+    if (report != nullptr) report->end(totals);
+    const bool fast_enough = !min_gbps_ || totals.reaches(*min_gbps_);
+    return totals.wrong == 0 && fast_enough ? 0 : kFailed;
+  }
+
+  /// Lowers the largest size to `limit`, and says so.
+  static std::string fitIntoMemory(Options& options, std::size_t limit) {
+    if (options.sizes.max <= limit) return {};
+    if (options.sizes.min > limit) {
+      throw UsageError(fmt::format("-b: {} bytes are more than free memory allows, {} bytes per buffer",
+                                   options.sizes.min, limit));
+    }
+    const std::size_t asked = std::exchange(options.sizes.max, limit);
+    return fmt::format("Largest size cut from {} to {} bytes: free memory allows no more", asked, limit);
+  }
+
+  void fail(Report* report, int rank, const std::string& message) const {
+    sayError(fmt::format("{}: rank {}: {}", collective_.program, rank, message));
+    if (report != nullptr) report->fail(message);
+  }
+
+  const Options& options_;
+  const Collective& collective_;
+  const Call call_;
+  const tuttiLaunch_t launch_;
+  const std::optional<double> min_gbps_;
+  std::unique_ptr<Report> report_;
+};
+
+}  // namespace
+
+int runProgram(int argc, char** argv, const Collective& collective, Call call) {
+  const std::string rank = environmentText("TUTTI_RANK");
+  const bool speaks = rank.empty() || rank == "0";
+  try {
+    const ParsedOptions parsed = parseOptions(collective, argc, argv, speaks);
+    if (!parsed.options) return parsed.exit_status;
+    if (parsed.options->launch > 0) return becomeLauncher(*parsed.options);
+    tuttiLaunch_t launch;
+    check(tuttiLaunchFromEnvironment(&launch));
+    return Job(*parsed.options, collective, call, launch).run();
+  } catch (const UsageError& error) {
+    if (speaks) sayError(fmt::format("{}: {}", collective.program, error.what()));
+    return kBadUsage;
+  } catch (const std::system_error& error) {
+    sayError(fmt::format("{}: {}", collective.program, error.what()));
+    return kBadUsage;
+  } catch (const std::exception& error) {
+    sayError(fmt::format("{}: {}", collective.program, error.what()));
+    return kFailed;
+  }
+}
+
+}  // namespace tutti::perf

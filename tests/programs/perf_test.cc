@@ -1,0 +1,399 @@
+// The *_perf programs: their arithmetic against hand-made figures and brute force, then whole runs.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "bench/collective.h"
+#include "bench/sizes.h"
+#include "bench/statistics.h"
+#include "bench/verify.h"
+#include "tests/harness/command.h"
+#include "tests/programs/perf_command.h"
+#include "tests/programs/perf_oracle.h"
+
+namespace tutti::perf {
+namespace {
+
+constexpr std::uint64_t kRepetition = 5;
+const std::vector<ncclDataType_t> kTypes{ncclInt32, ncclFloat32, ncclFloat64, ncclBfloat16};
+const std::vector<ncclRedOp_t> kOps{ncclSum, ncclAvg, ncclMax};
+
+// ---- The oracle -------------------------------------------------------------------------------------------
+
+/// Adds the values up in the arithmetic of the type.
+double sumInType(ncclDataType_t type, const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0,
+                         [type](double sum, double value) { return rounded(type, sum + value); });
+}
+
+void expectExactSums(const Problem& problem) {
+  constexpr std::size_t kCount = 500;
+  const auto inputs = inputsOf(problem, 0, kCount);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    std::vector<double> values;
+    values.reserve(inputs.size());
+    for (const auto& input : inputs) values.push_back(load(problem.type, input.data(), i));
+    const double exact = std::accumulate(values.begin(), values.end(), 0.0);
+    ASSERT_EQ(sumInType(problem.type, values), exact) << "element " << i << ", in the order of ranks";
+    std::reverse(values.begin(), values.end());
+    ASSERT_EQ(sumInType(problem.type, values), exact) << "element " << i << ", from the last rank";
+    std::sort(values.begin(), values.end());
+    ASSERT_EQ(sumInType(problem.type, values), exact) << "element " << i << ", all negative values first";
+  }
+}
+
+TEST(Verify, FloatingSumsAreExactInAnyOrder) {
+  for (const ncclDataType_t type : {ncclBfloat16, ncclFloat32, ncclFloat64}) {
+    for (const int nranks : {2, 3, 64, 200, 300}) {
+      SCOPED_TRACE(testing::Message() << "type " << type << ", " << nranks << " ranks");
+      expectExactSums({type, ncclSum, nranks, kRepetition});
+    }
+  }
+}
+
+TEST(Verify, AgreesWithBruteForceAndOnlyWithIt) {
+  constexpr std::size_t kFirst = 12345;
+  constexpr std::size_t kCount = 3000;
+  for (const ncclDataType_t type : kTypes) {
+    for (const ncclRedOp_t op : kOps) {
+      for (const int nranks : {1, 2, 3, 4, 7}) {
+        SCOPED_TRACE(testing::Message() << "type " << type << " op " << op << " ranks " << nranks);
+        const Problem problem{type, op, nranks, kRepetition};
+        std::vector<std::byte> got = bruteForce(problem, kFirst, kCount);
+        const Mismatches clean = checkReduction(problem, kFirst, kCount, got.data());
+        EXPECT_EQ(clean.wrong, 0U) << clean.first << ": " << clean.expected << " " << clean.got;
+        EXPECT_GT(checkReduction(problem, kFirst + 1, kCount, got.data()).wrong, kCount / 2)
+            << "shifted by one";
+        const Problem next{type, op, nranks, kRepetition + 1};
+        EXPECT_GT(checkReduction(next, kFirst, kCount, got.data()).wrong, kCount / 2) << "stale data";
+        if (nranks == 1) continue;
+        const Problem fewer{type, op, nranks - 1, kRepetition};
+        got = bruteForce(fewer, kFirst, kCount);
+        EXPECT_GT(checkReduction(problem, kFirst, kCount, got.data()).wrong, kCount / 10)
+            << "a rank left out";
+      }
+    }
+  }
+}
+
+TEST(Verify, FindsPlantedElements) {
+  constexpr std::size_t kCount = 3000;
+  for (const ncclDataType_t type : kTypes) {
+    const std::size_t size = elementBytes(type);
+    for (const std::size_t index : {0, 1023, 1024, 2999}) {
+      const Problem problem{type, ncclSum, 4, kRepetition};
+      std::vector<std::byte> got = bruteForce(problem, 0, kCount);
+      const double right = load(type, got.data(), index);
+      store(type, right > 0 ? right - 1 : right + 1, got.data(), index);
+      Mismatches found = checkReduction(problem, 0, kCount, got.data());
+      EXPECT_EQ(found.wrong, 1U);
+      EXPECT_EQ(found.first, index);
+      EXPECT_NE(found.expected, found.got);
+
+      const Problem moved{type, std::nullopt, 4, kRepetition};
+      fillInput(moved, 2, 0, kCount, got.data());
+      EXPECT_EQ(checkCopy(moved, 2, kCount, got.data()).wrong, 0U);
+      EXPECT_GT(checkCopy(moved, 1, kCount, got.data()).wrong, kCount - 5);
+      got[index * size] ^= std::byte{1};
+      got[2999 * size + size - 1] ^= std::byte{0x80};
+      found = checkCopy(moved, 2, kCount, got.data());
+      EXPECT_EQ(found.wrong, index == 2999 ? 1U : 2U);
+      EXPECT_EQ(found.first, index);
+    }
+  }
+}
+
+TEST(Verify, NotANumberIsWrong) {
+  const Problem problem{ncclFloat32, ncclAvg, 3, kRepetition};
+  std::vector<std::byte> got = bruteForce(problem, 0, 10);
+  store(ncclFloat32, std::nan(""), got.data(), 7);
+  const Mismatches found = checkReduction(problem, 0, 10, got.data());
+  EXPECT_EQ(found.wrong, 1U);
+  EXPECT_EQ(found.first, 7U);
+}
+
+TEST(Verify, ToleranceOnlyWhereAnAverageRounds) {
+  EXPECT_EQ(averageTolerance({ncclFloat32, ncclAvg, 4, 0}, 100), 0);
+  EXPECT_EQ(averageTolerance({ncclInt32, ncclAvg, 3, 0}, 100), 0);
+  EXPECT_EQ(averageTolerance({ncclFloat32, ncclSum, 3, 0}, 100), 0);
+  EXPECT_DOUBLE_EQ(averageTolerance({ncclFloat32, ncclAvg, 3, 0}, 100), 600.0 / 16777216);
+  EXPECT_DOUBLE_EQ(averageTolerance({ncclBfloat16, ncclAvg, 3, 0}, 100), 600.0 / 256);
+}
+
+TEST(Verify, GuardsCountDamage) {
+  std::vector<std::byte> memory(2 * kGuardBytes + 10);
+  std::byte* region = memory.data() + kGuardBytes;
+  paintGuards(region, 10);
+  std::fill_n(region, 10, std::byte{1});
+  EXPECT_EQ(damagedGuards(region, 10), 0U);
+  memory.front() ^= std::byte{1};
+  region[10] ^= std::byte{1};
+  memory.back() ^= std::byte{1};
+  EXPECT_EQ(damagedGuards(region, 10), 3U);
+}
+
+TEST(Verify, Bfloat16RoundsToNearestEven) {
+  EXPECT_EQ(bfloat16Bits(1.0F), 0x3f80);
+  EXPECT_EQ(bfloat16Bits(-2.0F), 0xc000);
+  EXPECT_EQ(bfloat16Bits(257.0F), 0x4380);  // between 256 and 258: to the even 256
+  EXPECT_EQ(bfloat16Bits(259.0F), 0x4382);  // between 258 and 260: to the even 260
+  EXPECT_EQ(bfloat16Bits(257.5F), 0x4381);
+  EXPECT_EQ(bfloat16Bits(3.4e38F), 0x7f80);  // above the largest: infinity
+  for (std::uint32_t bits = 0; bits < 65536; ++bits) {
+    const float value = fromBfloat16Bits(static_cast<std::uint16_t>(bits));
+    if (std::isnan(value)) {
+      EXPECT_TRUE(std::isnan(fromBfloat16Bits(bfloat16Bits(value))));
+    } else {
+      ASSERT_EQ(bfloat16Bits(value), bits);
+    }
+  }
+}
+
+// ---- Sizes, layouts, formulas -----------------------------------------------------------------------------
+
+TEST(Sizes, AreReadWithSuffixesAndFractions) {
+  const std::vector<std::pair<std::string, std::size_t>> good{{"0", 0},
+                                                              {"8", 8},
+                                                              {"1K", 1024},
+                                                              {"64k", 65536},
+                                                              {"1.5M", 1572864},
+                                                              {"2G", 2147483648},
+                                                              {"1T", 1099511627776},
+                                                              {"0.5K", 512},
+                                                              {"9007199254740993", 9007199254740993}};
+  for (const auto& [text, bytes] : good) EXPECT_EQ(parseSize(text), bytes) << text;
+  for (const char* text :
+       {"", "K", "-1", "-0.5K", "1KB", "1 K", "1X", "K1", "1M1", "inf", "nan", "1e30", "9999999T"}) {
+    EXPECT_THROW(parseSize(text), std::invalid_argument) << text;
+  }
+}
+
+TEST(Sizes, StepThroughTheRange) {
+  EXPECT_EQ(sizesOf({.min = 4, .max = 64, .factor = 4}), (std::vector<std::size_t>{4, 16, 64}));
+  EXPECT_EQ(sizesOf({.min = 4, .max = 65, .factor = 4}), (std::vector<std::size_t>{4, 16, 64}));
+  EXPECT_EQ(sizesOf({.min = 0, .max = 20, .factor = 2}), (std::vector<std::size_t>{0, 8, 16}));
+  EXPECT_EQ(sizesOf({.min = 10, .max = 30, .step = 10}), (std::vector<std::size_t>{10, 20, 30}));
+  EXPECT_EQ(sizesOf({.min = 0, .max = 0, .step = 0}), (std::vector<std::size_t>{0}));
+  EXPECT_EQ(sizesOf({.min = 1, .max = SIZE_MAX, .factor = std::size_t{1} << 40}),
+            (std::vector<std::size_t>{1, std::size_t{1} << 40}));
+  EXPECT_THROW(sizesOf({.min = 2, .max = 1}), std::invalid_argument);
+  EXPECT_THROW(sizesOf({.min = 1, .max = 2, .step = 0}), std::invalid_argument);
+}
+
+TEST(Sizes, LargestMessageLeavesAQuarter) {
+  EXPECT_EQ(largestMessage(800, 2, 1), 300U);
+  EXPECT_EQ(largestMessage(800, 2, 4), 75U);
+  EXPECT_GT(freeMemoryBytes(), std::uint64_t{1} << 20);
+}
+
+TEST(Collective, BusFactorsAreThoseOfTheDocument) {
+  EXPECT_DOUBLE_EQ(kAllReduce.busFactor(2), 1.0);
+  EXPECT_DOUBLE_EQ(kAllReduce.busFactor(4), 1.5);
+  EXPECT_DOUBLE_EQ(kAllReduce.busFactor(8), 1.75);
+  EXPECT_DOUBLE_EQ(kReduceScatter.busFactor(4), 0.75);
+  EXPECT_DOUBLE_EQ(kAllGather.busFactor(8), 0.875);
+  EXPECT_DOUBLE_EQ(kBroadcast.busFactor(8), 1.0);
+  EXPECT_DOUBLE_EQ(kAllReduce.busFactor(1), 0.0);
+  EXPECT_DOUBLE_EQ(gigabytesPerSecond(1e9, 1e6), 1.0);  // a decimal gigabyte in a second
+  EXPECT_DOUBLE_EQ(gigabytesPerSecond(1048576, 100) * kAllReduce.busFactor(4), 15.72864);
+}
+
+TEST(Collective, LayoutsRoundBlocksToSixteenBytes) {
+  const Layout reduce = kAllReduce.layout(103, 4, 3, 1);
+  EXPECT_EQ((std::vector<std::size_t>{reduce.param, reduce.send, reduce.recv}),
+            (std::vector<std::size_t>{25, 25, 25}));
+  const Layout scatter = kReduceScatter.layout(103, 4, 3, 2);
+  EXPECT_EQ((std::vector<std::size_t>{scatter.param, scatter.send, scatter.recv, scatter.in_place_send,
+                                      scatter.in_place_recv}),
+            (std::vector<std::size_t>{8, 24, 8, 0, 16}));
+  const Layout collect = kAllGather.layout(103, 2, 3, 2);
+  EXPECT_EQ((std::vector<std::size_t>{collect.param, collect.send, collect.recv, collect.in_place_send,
+                                      collect.in_place_recv}),
+            (std::vector<std::size_t>{16, 16, 48, 32, 0}));
+  EXPECT_EQ(kAllGather.layout(40, 4, 3, 0).param, 0U);
+}
+
+TEST(Statistics, ByHand) {
+  std::vector<double> times(100);
+  std::iota(times.begin(), times.end(), 1.0);
+  std::reverse(times.begin(), times.end());
+  const IterationStats stats = statsOf(times);
+  EXPECT_EQ((std::vector<double>{stats.min_us, stats.max_us, stats.mean_us, stats.p50_us, stats.p95_us,
+                                 stats.p99_us}),
+            (std::vector<double>{1, 100, 50.5, 50, 95, 99}));
+  EXPECT_NEAR(stats.stdev_us, 28.866, 0.001);
+  EXPECT_NEAR(stats.cv_percent, 57.16, 0.01);
+  EXPECT_EQ(statsOf({7}).p99_us, 7);
+  EXPECT_EQ(overRanks(Average::kRank0, {4, 1, 7}), 4);
+  EXPECT_EQ(overRanks(Average::kMean, {4, 1, 7}), 4);
+  EXPECT_EQ(overRanks(Average::kMin, {4, 1, 7}), 1);
+  EXPECT_EQ(overRanks(Average::kMax, {4, 1, 7}), 7);
+}
+
+// ---- Whole programs ---------------------------------------------------------------------------------------
+
+const Arguments kSweep{"-b", "4", "-e", "1M", "-f", "4", "-n", "3", "-c", "1"};
+
+TEST(Programs, AllReduceEveryTypeAndOperation) {
+  const CommandResult result = launched(4, "all_reduce_perf", kSweep + Arguments{"-d", "all", "-o", "all"});
+  expectGood(result, 4 * 3 * 10);
+  EXPECT_TRUE(contains(result.out, "#  Rank  3 Group  0 Pid "));
+  EXPECT_TRUE(contains(result.out, "\n     1048576        524288  bfloat16     avg      -1  "));
+}
+
+TEST(Programs, OtherCollectives) {
+  expectGood(launched(3, "all_reduce_perf", kSweep + Arguments{"-d", "all", "-o", "avg", "-u", "1"}), 4 * 10);
+  expectGood(launched(4, "reduce_scatter_perf", kSweep + Arguments{"-d", "all", "-o", "all", "-c", "2"}),
+             4 * 3 * 10);
+  expectGood(launched(4, "all_gather_perf", kSweep + Arguments{"-d", "all", "-m", "2"}), 4 * 10);
+  expectGood(launched(3, "broadcast_perf", kSweep + Arguments{"-d", "all", "-r", "all"}), 4 * 3 * 10);
+  expectGood(launched(2, "all_reduce_perf", {"-b", "0", "-e", "0", "-z", "3", "-a", "3"}), 1);
+}
+
+TEST(Programs, StartTheirOwnRanks) {
+  const CommandResult processes = alone("all_reduce_perf", Arguments{"--launch", "3"} + kSweep);
+  expectGood(processes, 10);
+  EXPECT_TRUE(contains(processes.out, "#  Rank  2 Group  0 Pid "));
+  const CommandResult threads = alone("all_reduce_perf", kSweep + Arguments{"-t", "4"});
+  expectGood(threads, 10);
+  EXPECT_TRUE(contains(threads.out, "#  Rank  3 Group  0 Pid "));
+  const CommandResult both = launched(2, "all_gather_perf", kSweep + Arguments{"-t", "2"});
+  expectGood(both, 10);
+  EXPECT_TRUE(contains(both.out, "#  Rank  3 Group  0 Pid "));
+  const CommandResult one = alone("all_reduce_perf", kSweep);
+  expectGood(one, 10);
+  EXPECT_TRUE(contains(one.out, "ONE RANK ONLY"));
+  EXPECT_TRUE(contains(one.out, "--launch 4"));
+  EXPECT_TRUE(contains(one.out, "\n# Avg bus bandwidth    : 0\n#\n"));
+  EXPECT_EQ(launched(2, "all_reduce_perf", {"--launch", "2"}).exit_code, 2);
+}
+
+TEST(Programs, WithoutCheckSayNotAvailable) {
+  const CommandResult result = launched(2, "all_reduce_perf", {"-b", "8", "-e", "8", "-c", "0"});
+  EXPECT_EQ(result.exit_code, 0);
+  ASSERT_EQ(rowsOf(result.out).size(), 1U) << result.out;
+  EXPECT_EQ(rowsOf(result.out)[0][8], "N/A");
+  EXPECT_EQ(rowsOf(result.out)[0][12], "N/A");
+}
+
+TEST(Programs, CorruptionIsFoundAndFails) {
+  for (const char* program :
+       {"all_reduce_perf", "reduce_scatter_perf", "all_gather_perf", "broadcast_perf"}) {
+    const CommandResult result = launched(4, program, {"-b", "4K", "-e", "4K", "--corrupt", "2:17"});
+    EXPECT_EQ(result.exit_code, 1) << result.out;
+    EXPECT_TRUE(matches(result.err,
+                        "rank 2: size 4096 float .*out-of-place: first wrong element: "
+                        "index 17, expected .*, got .* \\(1 wrong in all\\)\n"));
+    EXPECT_TRUE(contains(result.out, "# Out of bounds values : 2 FAILED\n"));
+  }
+}
+
+TEST(Programs, BandwidthBelowTheLimitFails) {
+  const Arguments arguments{"-b", "1K", "-e", "1K"};
+  const CommandResult slow = launched(2, "all_reduce_perf", arguments, {{"NCCL_TESTS_MIN_BW", "1e9"}});
+  EXPECT_EQ(slow.exit_code, 1);
+  EXPECT_TRUE(matches(slow.out, "# Avg bus bandwidth    : [0-9.e-]+ FAILED\n#\n"));
+  EXPECT_EQ(launched(2, "all_reduce_perf", arguments, {{"NCCL_TESTS_MIN_BW", "0"}}).exit_code, 0);
+}
+
+TEST(Programs, JsonHoldsTheTable) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / ("perf_test." + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string path = folder / "results.json";
+  const Arguments arguments{"-b", "8", "-e", "64", "-f", "2", "-n", "5", "-I", "1", "-K", "2", "-J", path};
+  EXPECT_EQ(launched(2, "all_reduce_perf", arguments).exit_code, 0);
+  EXPECT_EQ(launched(2, "all_reduce_perf", arguments + Arguments{"--corrupt", "0:0"}).exit_code, 1);
+  const auto good = nlohmann::json::parse(std::ifstream(path));
+  EXPECT_EQ(good["version"], 3);
+  EXPECT_EQ(good["config"]["devices"].size(), 2U);
+  ASSERT_EQ(good["results"].size(), 4U);
+  const auto& last = good["results"][3];
+  EXPECT_EQ(last["size"], 64);
+  EXPECT_EQ(last["count"], 16);
+  EXPECT_EQ(last["redop"], "sum");
+  EXPECT_EQ(last["out_of_place"]["nwrong"], 0);
+  const double time_us = last["in_place"]["time"];
+  EXPECT_NEAR(last["in_place"]["bus_bw"], 64 / time_us / 1e3, 1e-9);
+  EXPECT_EQ(last["in_place_per_iter"]["times_us"].size(), 3U);
+  EXPECT_EQ(good["out_of_bounds"]["okay"], "true");
+  const auto bad = nlohmann::json::parse(std::ifstream(path + ".0"));
+  EXPECT_EQ(bad["out_of_bounds"]["okay"], "false");
+  EXPECT_EQ(bad["out_of_bounds"]["count"], 8);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Programs, BadArgumentsExitWithTwo) {
+  const std::vector<std::pair<Arguments, std::string>> bad{
+      {{"-b", "8M", "-e", "4M"}, "smallest size (-b)"},
+      {{"-b", "-5"}, "negative"},
+      {{"-b", "4", "-e", "8", "-i", "0"}, "step between sizes (-i) is 0"},
+      {{"-e", "12Q"}, "12Q"},
+      {{"-f", "0"}, "stepfactor"},
+      {{"--frobnicate"}, "--frobnicate"},
+      {{"-o", "prod"}, "prod is not supported yet; supported: sum avg max all"},
+      {{"-o", "xor"}, "xor is not a reduction"},
+      {{"-d", "half"}, "half is not supported yet; supported: int32"},
+      {{"-g", "2"}, "use -t N"},
+      {{"-G", "1"}, "-G"},
+      {{"-y", "7"}, "-y"},
+      {{"-x", "2"}, "-x"},
+      {{"-D", "1"}, "-D"},
+      {{"-V", "8"}, "-V"},
+      {{"-p", "2"}, "-p"},
+      {{"-R", "1"}, "-R"},
+      {{"-z", "4"}, "blocking"},
+      {{"-n", "0"}, "iters"},
+      {{"-a", "4"}, "average"},
+      {{"-C", "2"}, "-C"},
+      {{"-I", "1", "-K", "20"}, "-K"},
+      {{"-T", "-1"}, "timeout"},
+      {{"-t", "0"}, "nthreads"},
+      {{"-r", "x"}, "-r"},
+      {{"-r", "1"}, "-r: no rank 1"},
+      {{"--corrupt", "1"}, "--corrupt"},
+      {{"-J", "/nonexistent/file"}, "/nonexistent/file"}};
+  for (const auto& [arguments, words] : bad) {
+    const CommandResult result = alone("broadcast_perf", arguments);
+    EXPECT_EQ(result.exit_code, 2) << arguments[0] << result.out;
+    EXPECT_TRUE(contains(result.err, words));
+    EXPECT_EQ(result.out, "");
+  }
+  const CommandResult inert =
+      alone("broadcast_perf", {"-b", "8",  "-e", "8",  "-g", "1",  "-p", "1",  "-y", "1",  "-G",
+                               "0",  "-R", "0",  "-x", "0",  "-D", "0",  "-V", "16", "-z", "2"});
+  expectGood(inert, 1);
+  EXPECT_EQ(alone("broadcast_perf", {"--help"}).exit_code, 0);
+}
+
+TEST(Programs, EndlessRunStopsAtASignalWithItsReport) {
+  test::Command command({binary("all_reduce_perf"), "-t", "2", "-b", "8", "-e", "8", "-N", "0"});
+  ASSERT_TRUE(command.waitForOutput("float     sum", std::chrono::seconds(30)));
+  command.kill(SIGINT);
+  const CommandResult result = command.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(contains(result.out, "# Out of bounds values : 0 OK\n"));
+}
+
+TEST(Programs, TimeLimitEndsALongRow) {
+  // A row that would take hours.
+  const CommandResult result =
+      launched(2, "all_reduce_perf", {"-b", "8", "-e", "8", "-n", "2000000000", "-T", "1"});
+  EXPECT_EQ(result.exit_code, 1) << result.out;
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_TRUE(contains(result.err, "size 8 float sum out-of-place took more than 1 s (-T)"));
+}
+
+}  // namespace
+}  // namespace tutti::perf

@@ -1,0 +1,138 @@
+#include "tools/train/data.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "tools/train/errors.h"
+
+namespace tutti::train {
+namespace {
+
+// Larger texts would only cost memory: a step reads batch * (context + 1) symbols at random places.
+constexpr std::size_t kMaxDataBytes = std::size_t{1} << 30;
+
+std::string systemWords(int error) { return std::generic_category().message(error); }
+
+std::vector<std::uint8_t> readFile(const std::string& path) {
+  // fopen succeeds on a directory and only reading it fails, so directories are told apart beforehand.
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw UsageError(fmt::format("--data {}: is a directory; name a file", path));
+  }
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  if (!file) throw UsageError(fmt::format("--data {}: cannot be opened: {}", path, systemWords(errno)));
+
+  std::vector<std::uint8_t> bytes;
+  std::array<std::uint8_t, 65536> block{};
+  std::size_t got = 0;
+  while ((got = std::fread(block.data(), 1, block.size(), file.get())) > 0) {
+    if (bytes.size() + got > kMaxDataBytes) {
+      throw UsageError(
+          fmt::format("--data {}: has more than {} bytes; use a part of it", path, kMaxDataBytes));
+    }
+    bytes.insert(bytes.end(), block.begin(), block.begin() + static_cast<std::ptrdiff_t>(got));
+  }
+  if (std::ferror(file.get()) != 0) {
+    throw UsageError(fmt::format("--data {}: cannot be read: {}", path, systemWords(errno)));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::uint64_t Random::next() {
+  state_ += 0x9e3779b97f4a7c15U;
+  std::uint64_t mixed = state_;
+  mixed = (mixed ^ (mixed >> 30U)) * 0xbf58476d1ce4e5b9U;
+  mixed = (mixed ^ (mixed >> 27U)) * 0x94d049bb133111ebU;
+  return mixed ^ (mixed >> 31U);
+}
+
+std::uint64_t Random::below(std::uint64_t bound) {
+  // 2^64 mod bound values at the low end would make the small remainders more likely: draw again on them.
+  const std::uint64_t unfair = (0 - bound) % bound;
+  std::uint64_t bits = next();
+  while (bits < unfair) bits = next();
+  return bits % bound;
+}
+
+double Random::symmetric(double limit) {
+  const double unit = static_cast<double>(next() >> 11U) * 0x1p-53;
+  return limit * (2.0 * unit - 1.0);
+}
+
+Corpus makeCorpus(std::string path, std::span<const std::uint8_t> bytes) {
+  std::array<bool, 256> present{};
+  for (const std::uint8_t byte : bytes) present[byte] = true;
+  std::array<std::uint8_t, 256> symbol_of{};
+  Corpus corpus;
+  for (std::size_t byte = 0; byte < present.size(); ++byte) {
+    if (present[byte]) symbol_of[byte] = static_cast<std::uint8_t>(corpus.vocabulary++);
+  }
+  corpus.path = std::move(path);
+  corpus.hash = XXH3_64bits(bytes.data(), bytes.size());
+  corpus.symbols.resize(bytes.size());
+  std::transform(bytes.begin(), bytes.end(), corpus.symbols.begin(),
+                 [&](std::uint8_t byte) { return symbol_of[byte]; });
+  return corpus;
+}
+
+Corpus loadCorpus(const std::string& path, std::size_t context) {
+  const std::vector<std::uint8_t> bytes = readFile(path);
+  if (bytes.empty()) throw UsageError(fmt::format("--data {}: is empty", path));
+  if (bytes.size() < context + 1) {
+    throw UsageError(
+        fmt::format("--data {}: has {} bytes, but one example needs {} (--context {} and the next one)", path,
+                    bytes.size(), context + 1, context));
+  }
+  return makeCorpus(path, bytes);
+}
+
+std::string defaultDataPath() {
+  const std::string folder = "/usr/share/common-licenses/";
+  for (const char* name : {"GPL-3", "Apache-2.0", "GPL-2"}) {
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(folder + name, ignored)) return folder + name;
+  }
+  throw UsageError(fmt::format("no text in {} (GPL-3, Apache-2.0, GPL-2): name a file with --data", folder));
+}
+
+std::vector<std::size_t> batchPositions(const Corpus& corpus, std::size_t context, std::size_t batch,
+                                        std::uint64_t seed, std::size_t step) {
+  // One stream per step: the first output of the seed's stream, moved by the step, seeds it.
+  Random random(Random(seed).next() + step);
+  std::vector<std::size_t> positions(batch);
+  for (std::size_t& position : positions) position = random.below(corpus.symbols.size() - context);
+  return positions;
+}
+
+std::span<const std::size_t> sliceOf(std::span<const std::size_t> batch, std::size_t rank,
+                                     std::size_t nranks) {
+  const std::size_t count = batch.size() / nranks;
+  return batch.subspan(rank * count, count);
+}
+
+Examples gatherExamples(const Corpus& corpus, std::size_t context, std::span<const std::size_t> positions) {
+  Examples examples;
+  examples.count = positions.size();
+  examples.contexts.reserve(positions.size() * context);
+  examples.targets.reserve(positions.size());
+  for (const std::size_t position : positions) {
+    const auto begin = corpus.symbols.begin() + static_cast<std::ptrdiff_t>(position);
+    const auto target = begin + static_cast<std::ptrdiff_t>(context);
+    examples.contexts.insert(examples.contexts.end(), begin, target);
+    examples.targets.push_back(*target);
+  }
+  return examples;
+}
+
+}  // namespace tutti::train

@@ -1,0 +1,49 @@
+// After every step: are all replicas bit-identical?
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/train/replica_hash.h"
+#include "tutti/tutti.h"
+
+namespace tutti::train {
+
+struct ReplicaDifference {
+  std::size_t rank = 0;
+  std::size_t reference = 0;
+  std::size_t differing = 0;  ///< ranks that differ from the reference
+  std::string tensor;         ///< the first one that differs between the two
+};
+
+struct CheckResult {
+  std::size_t distinct_gradients = 0;  ///< distinct gradient hashes among the ranks
+  std::uint64_t state_hash = 0;        ///< of this rank
+  std::size_t distinct_states = 0;
+  std::optional<ReplicaDifference> difference;
+};
+
+/// Compares the state of this rank with that of all others. Costs a hash of the state and an all-gather of 16
+/// bytes; only where states differ, a second all-gather of one hash per tensor.
+class ReplicaCheck {
+ public:
+  /// `state` is watched: its memory must outlive this object.
+  ReplicaCheck(Comm& comm, std::vector<NamedBytes> state) : comm_(comm), state_(std::move(state)) {}
+
+  /// All ranks get the same result, but for the state hash. Collective.
+  CheckResult compare(std::uint64_t gradient_hash);
+
+ private:
+  std::string firstDifferingTensor(const OddRank& odd, const std::vector<std::uint64_t>& own_hashes);
+
+  Comm& comm_;
+  std::vector<NamedBytes> state_;
+};
+
+/// `rank 2 differs from rank 0 in tensor "dense1.weight" (1 of 4 ranks differs)`
+std::string describe(const ReplicaDifference& difference, std::size_t nranks);
+
+}  // namespace tutti::train
