@@ -56,7 +56,8 @@ RankRunner::RankRunner(const Options& options, const Collective& collective, Cal
       report_(report),
       rank_(comm.rank()),
       nranks_(comm.size()),
-      buffers_(options.sizes.max, shiftBytes(options)),
+      largest_bytes_(sizesOf(options.sizes).back()),
+      buffers_(largest_bytes_, shiftBytes(options)),
       watchdog_(comm.handle(), rank_, std::chrono::seconds(options.timeout_s)) {}
 
 Totals RankRunner::run() {
@@ -150,13 +151,15 @@ Measurement RankRunner::measure(const Case& item, bool in_place) {
 
 std::vector<double> RankRunner::timeIterations(const Case& item, bool in_place) {
   const std::size_t span = item.spanBytes();
-  const std::size_t places = span == 0 ? 1 : options_.sizes.max / span;
+  const std::size_t places = span == 0 ? 1 : largest_bytes_ / span;
   std::size_t next = 0;
   const auto operate = [&] {
     invoke(item, operands(item, in_place, next * span));
     if (++next == places) next = 0;
   };
-  for (int i = 0; i < options_.warmup * options_.aggregate; ++i) operate();
+  for (int i = 0; i < options_.warmup; ++i) {
+    for (int k = 0; k < options_.aggregate; ++k) operate();
+  }
   comm_.barrier();
 
   std::vector<double> ends;

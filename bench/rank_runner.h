@@ -81,6 +81,7 @@ class RankRunner {
   Report* const report_;
   const int rank_;
   const int nranks_;
+  const std::size_t largest_bytes_;
   RankBuffers buffers_;
   Watchdog watchdog_;
   std::uint64_t repetition_ = 0;  ///< counts checks, so that stale data of an earlier one is seen

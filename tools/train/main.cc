@@ -3,6 +3,8 @@
 
 #include <cstdio>
 #include <exception>
+#include <string>
+#include <string_view>
 
 #include "tools/train/agreement.h"
 #include "tools/train/errors.h"
@@ -43,7 +45,9 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "tutti-train: {}\n", error.what());
     return kUsage;
   } catch (const std::exception& error) {
-    const std::string rank = launch.rank < 0 ? "" : fmt::format("rank {}: ", launch.rank);
+    // The library's messages about a communicator begin with "rank R of N" already.
+    const bool named = launch.rank < 0 || std::string_view(error.what()).starts_with("rank ");
+    const std::string rank = named ? "" : fmt::format("rank {}: ", launch.rank);
     fmt::print(stderr, "tutti-train: {}{}\n", rank, error.what());
     return kFailed;
   }

@@ -13,7 +13,7 @@ enum class OptimizerKind { kSgd, kAdam };
 
 struct OptimizerSettings {
   OptimizerKind kind = OptimizerKind::kSgd;
-  double learning_rate = 0.1;
+  double learning_rate = 0.03;
   double momentum = 0.9;  ///< SGD only
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 // So that parameters, gradient, optimizer state and averaging buffers stay within a few GiB.
 constexpr std::size_t kMaxParameters = std::size_t{1} << 26;
-constexpr double kDefaultSgdRate = 0.1;
+constexpr double kDefaultSgdRate = 0.03;
 constexpr double kDefaultAdamRate = 0.003;
 
 /// What CLI11 fills before it is checked: wide and signed, so that a value out of range is seen as it was

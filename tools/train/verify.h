@@ -25,7 +25,8 @@ double largestDifference(const std::vector<TensorDifference>& differences);
 
 /// How far a distributed run may end from the run on whole batches. The two add the same numbers in another
 /// order, so each step differs by rounding: 1e-12 in fp64, 1e-4 in fp32. Adam has ten times that, because its
-/// first update is g / (|g| + 1e-8): where a gradient is as small as that, its rounding is not small beside it.
+/// first update is g / (|g| + 1e-8): where a gradient is as small as that, its rounding is not small beside
+/// it.
 template <class T>
 double differenceLimit(OptimizerKind kind);
 
