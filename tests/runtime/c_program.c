@@ -2,13 +2,13 @@
 #include <nccl.h>
 #include <stdio.h>
 
-#define CHECK(call)                                                                      \
-  do {                                                                                   \
+#define CHECK(call)                                                                    \
+  do {                                                                                 \
     ncclResult_t code = (call);                                                        \
     if (code != ncclSuccess) {                                                         \
       printf("%s: %s: %s\n", #call, ncclGetErrorString(code), ncclGetLastError(NULL)); \
-      return 1;                                                                          \
-    }                                                                                    \
+      return 1;                                                                        \
+    }                                                                                  \
   } while (0)
 
 int main(void) {

@@ -157,7 +157,6 @@ TEST(PeerWatch, FindsThatAProcessEnded) {
   peer.rank = 1;
   peer.pid = child;
   peer.process_token[0] ^= 1;
-  EXPECT_THROW(PeerWatch({self, peer}, self), Error);  // right pid, wrong start time: another process
   std::string stat = "/proc/" + std::to_string(child) + "/stat";
   // The child's own start time, read as the child would.
   std::FILE* file = std::fopen(stat.c_str(), "r");
@@ -170,6 +169,8 @@ TEST(PeerWatch, FindsThatAProcessEnded) {
                   &start),
       1);
   std::fclose(file);
+  peer.start_time = start + 1;
+  EXPECT_THROW(PeerWatch({self, peer}, self), Error);  // right pid, wrong start time: another process
   peer.start_time = start;
   const PeerWatch watch({self, peer}, self);
   EXPECT_EQ(watch.dead(), (std::vector<bool>{false, false}));
