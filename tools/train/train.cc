@@ -50,7 +50,7 @@ class Training {
   void judge(std::size_t step, const CheckResult& result);
   void printStep(std::size_t step, double loss, const CheckResult& result) const;
   void printSummary() const;
-  void verify();
+  bool verify();
   void conclude() const;
 
   template <class... Arguments>
@@ -125,8 +125,9 @@ void Training<T>::run() {
   say("step {:>4}  {} replicas equal ({:016x})", 0, nranks_, start.state_hash);
   for (std::size_t step = 1; step <= options_.steps; ++step) this->step(step);
   printSummary();
-  if (options_.verify) verify();
+  const bool verified = !options_.verify || verify();
   conclude();
+  if (!verified) throw SharedFailure("--verify failed: see the lines that say \"no\" above");
 }
 
 template <class T>
@@ -199,8 +200,9 @@ void Training<T>::printSummary() const {
       options_.steps);
 }
 
+/// The same answer on all ranks: rank 0 judges, the others learn it.
 template <class T>
-void Training<T>::verify() {
+bool Training<T>::verify() {
   std::int32_t failed = 0;
   const LossTrend trend = lossTrend(losses_);
   if (whole_batch_) {
@@ -222,7 +224,7 @@ void Training<T>::verify() {
     failed = equal && trend.fell() ? 0 : 1;
   }
   comm_.allReduce(&failed, &failed, 1, ncclMax);
-  if (failed != 0) throw SharedFailure("--verify failed: see the lines that say \"no\" above");
+  return failed == 0;
 }
 
 template <class T>
