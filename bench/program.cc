@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -203,7 +204,12 @@ int runProgram(int argc, char** argv, const Collective& collective, Call call) {
     if (parsed.options->launch > 0) return becomeLauncher(*parsed.options);
     tuttiLaunch_t launch;
     check(tuttiLaunchFromEnvironment(&launch));
-    return Job(*parsed.options, collective, call, launch).run();
+    const int status = Job(*parsed.options, collective, call, launch).run();
+    // A table that could not be written is no result.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      throw std::runtime_error("cannot write to standard output");
+    }
+    return status;
   } catch (const UsageError& error) {
     if (speaks) sayError(fmt::format("{}: {}", collective.program, error.what()));
     return kBadUsage;

@@ -10,6 +10,21 @@ constexpr std::uint64_t kLaneGrainBytes = 64;
 
 constexpr std::uint64_t divideUp(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
+Program chooseProgram(Collective collective, int nranks) {
+  if (nranks == 1) return Program::single;
+  switch (collective) {
+    case Collective::all_reduce:
+      return Program::ring_all_reduce;
+    case Collective::reduce_scatter:
+      return Program::ring_reduce_scatter;
+    case Collective::all_gather:
+      return Program::ring_all_gather;
+    case Collective::broadcast:
+      return Program::chain_broadcast;
+  }
+  return Program::single;
+}
+
 }  // namespace
 
 Plan makePlan(const Descriptor& descriptor, int nranks, const LinkShape& shape) {
@@ -18,7 +33,7 @@ Plan makePlan(const Descriptor& descriptor, int nranks, const LinkShape& shape) 
   const std::uint64_t grains =
       divideUp(descriptor.count * size, kLaneGrainBytes * static_cast<std::uint64_t>(nranks));
   return {
-      .algorithm = descriptor.collective == Collective::broadcast ? Algorithm::chain : Algorithm::ring,
+      .program = chooseProgram(descriptor.collective, nranks),
       .descriptor = descriptor,
       .nranks = nranks,
       .lanes = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(grains, 1, shape.lanes)),

@@ -21,15 +21,16 @@ bool single(E& exec, const LaneWork& work, bool reduces) {
 /// Runs one rank's share of one lane. False once the operation has failed.
 template <Executor E>
 bool runProgram(E& exec, const Plan& plan, const LaneWork& work) {
-  if (plan.nranks == 1) return single(exec, work, isReduction(plan.descriptor.collective));
-  switch (plan.descriptor.collective) {
-    case Collective::all_reduce:
+  switch (plan.program) {
+    case Program::single:
+      return single(exec, work, isReduction(plan.descriptor.collective));
+    case Program::ring_all_reduce:
       return ringAllReduce(exec, work);
-    case Collective::reduce_scatter:
+    case Program::ring_reduce_scatter:
       return ringReduceScatter(exec, work);
-    case Collective::all_gather:
+    case Program::ring_all_gather:
       return ringAllGather(exec, work);
-    case Collective::broadcast:
+    case Program::chain_broadcast:
       return chainBroadcast(exec, work);
   }
   return false;

@@ -220,7 +220,8 @@ TUTTI_API(ncclResult_t, ncclCommDestroy, ncclComm_t comm) {
                   "ncclCommDestroy: another thread is inside an operation; use ncclCommAbort");
     }
     Handles::instance().remove("ncclCommDestroy", comm);
-    delete comm;
+    const std::unique_ptr<ncclComm> owned(comm);
+    owned->communicator.requireAllReceived();
   });
 }
 

@@ -61,6 +61,8 @@ Communicator::Communicator(Process& process, const Settings& settings, int nrank
       monitor_(wiring_, rank, settings_, fault_,
                [this](const std::string& text) { process_.log().write(LogLevel::warn, rank_, text); }),
       wait_{fault_, monitor_, spinsFor(wiring_)} {
+  process_.log().write(LogLevel::version, rank_,
+                       fmt::format("NCCL API {}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH));
   process_.log().write(
       LogLevel::info, rank_,
       fmt::format("joined a communicator of {}: {}; {} lane(s) of {} slots of {} bytes", nranks_,
@@ -85,11 +87,38 @@ void Communicator::run(const Descriptor& descriptor, const void* send, void* rec
   mine.enter(++operation_, descriptor);
   monitor_.begin(operation_, descriptor);
   const UserBuffers buffers{static_cast<const std::byte*>(send), static_cast<std::byte*>(recv)};
-  if (!execute(makePlan(descriptor, nranks_, settings_.links), buffers)) {
+  // What lies unread before this rank takes part can only belong to this operation: the left neighbour cannot
+  // finish it without this rank. Anything else was sent by a call that this rank did not make.
+  if (const SlotHeader* unread = unreadSlot(); unread != nullptr && unread->descriptor != descriptor) {
+    monitor_.differs(wiring_.from_left->lanes()[0].peer, unread->descriptor);
+  }
+  const bool done = !fault_.tripped() && execute(makePlan(descriptor, nranks_, settings_.links), buffers) &&
+                    (!hasRoot(descriptor.collective) || monitor_.agree());
+  if (!done) {
     publishFault();
     throwFault();
   }
   mine.completed.store(operation_, std::memory_order_release);
+}
+
+const SlotHeader* Communicator::unreadSlot() const {
+  if (wiring_.from_left == nullptr) return nullptr;
+  for (const LinkView& link : wiring_.from_left->lanes()) {
+    const std::uint64_t next = link.released->value.load(std::memory_order_relaxed);
+    if (link.posted->value.load(std::memory_order_acquire) > next) return &link.header(next);
+  }
+  return nullptr;
+}
+
+void Communicator::requireAllReceived() {
+  const SlotHeader* unread = unreadSlot();
+  if (unread == nullptr || fault_.tripped()) return;
+  throw Error(
+      ncclInvalidUsage,
+      fmt::format(
+          "rank {} of {}: the communicator ends, but rank {} sent data for {}, which no call of this rank "
+          "received. All ranks must make the same calls in the same order",
+          rank_, nranks_, wiring_.from_left->lanes()[0].peer, describe(unread->descriptor)));
 }
 
 bool Communicator::execute(const Plan& plan, const UserBuffers& buffers) {

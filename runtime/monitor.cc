@@ -79,15 +79,18 @@ bool Monitor::findMismatch() {
   for (const PeerInfo& peer : wiring_.peers) {
     Descriptor theirs;
     if (!wiring_.board[peer.rank].readDescriptor(operation_, theirs) || theirs == descriptor_) continue;
-    fault_.trip(
-        ncclInvalidUsage,
-        fmt::format("the ranks called different operations: {} {}, {} {} (operation {}). All ranks must make "
-                    "the same calls in the same order",
-                    describe(wiring_.peers[static_cast<std::size_t>(rank_)]), describe(descriptor_),
-                    describe(peer), describe(theirs), operation_));
+    differs(peer.rank, theirs);
     return true;
   }
   return false;
+}
+
+void Monitor::differs(int peer, const Descriptor& theirs) {
+  const auto who = [this](int rank) { return describe(wiring_.peers[static_cast<std::size_t>(rank)]); };
+  fault_.trip(ncclInvalidUsage,
+              fmt::format("the ranks called different operations: {} {}, {} {} (operation {}). All "
+                          "ranks must make the same calls in the same order",
+                          who(rank_), describe(descriptor_), who(peer), describe(theirs), operation_));
 }
 
 std::vector<int> Monitor::absentRanks() const {

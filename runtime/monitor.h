@@ -29,6 +29,12 @@ class Monitor final : public WaitMonitor {
   void begin(std::uint64_t operation, const Descriptor& descriptor);
 
   void inspect(int peer, std::chrono::nanoseconds waited) override;
+  void differs(int peer, const Descriptor& theirs) override;
+
+  /// Compares this operation with those of all ranks that have entered it; false, with the fault cell
+  /// tripped, when one differs. For operations in which not every rank hears from another: whoever enters
+  /// last sees them all.
+  bool agree() { return !findMismatch(); }
 
  private:
   bool adoptFault();

@@ -54,7 +54,9 @@ UniqueFd openProcess(const PeerInfo& peer) {
   UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
   const int error = errno;
   // A pid that was given to another process since has another start time.
-  if ((!fd && error == ESRCH) || (fd && startTime(peer.pid) != peer.start_time)) {
+  const std::uint64_t start_time = fd ? startTime(peer.pid) : 0;
+  // 0: /proc could not be read, for lack of a descriptor; then the pid is all that is known.
+  if ((!fd && error == ESRCH) || (start_time != 0 && start_time != peer.start_time)) {
     throw Error(ncclRemoteError, fmt::format("{} has ended already", describe(peer)));
   }
   if (!fd) {

@@ -45,7 +45,7 @@ void validateEnumerators(const Descriptor& d, int nranks) {
           call, name(d.op), name(d.type)));
     }
   }
-  if (d.collective == Collective::broadcast && (d.root < 0 || d.root >= nranks)) {
+  if (hasRoot(d.collective) && (d.root < 0 || d.root >= nranks)) {
     refuse(fmt::format("{}: root {} is not one of ranks 0 to {}", call, d.root, nranks - 1));
   }
 }

@@ -7,6 +7,8 @@
 
 #include "runtime/bootstrap.h"
 #include "transports/inproc/inproc_transport.h"
+#include "transports/link_memory.h"
+#include "transports/memory_budget.h"
 #include "transports/shm/mailbox.h"
 #include "transports/shm/shm_transport.h"
 #include "tutti/error.h"
@@ -80,6 +82,8 @@ class Wirer {
     self_.links = settings_.links;
     wiring_.peers = bootstrap_.allGather(self_);
     requireEqualSettings(wiring_.peers);
+    // All ranks take their memory at the same moment: what fits one by one need not fit together.
+    requireFreeMemory(static_cast<std::size_t>(nranks_) * linkBytes(settings_.links) + boardBytes());
     wiring_.watch = std::make_unique<PeerWatch>(wiring_.peers, self_);
   }
 

@@ -81,7 +81,8 @@ std::size_t freeMemoryBytes() {
 
 void requireFreeMemory(std::size_t bytes) {
   const std::size_t available = freeMemoryBytes();
-  if (bytes > available) {
+  // A sixteenth stays free: a machine that is filled to the last page kills processes.
+  if (bytes > available - available / 16) {
     throw Error(
         ncclSystemError,
         fmt::format("shared memory: {} bytes are needed, but only {} are free in this system or control "

@@ -112,10 +112,7 @@ bool HostExecutor::refuseSlot(const LinkView& link, const SlotHeader& header, st
                             "expected: its memory was damaged",
                             link.peer, header.sequence, header.bytes, sequence, link.slot_bytes));
   } else {
-    fault_.trip(ncclInvalidUsage,
-                fmt::format("the ranks called different operations: this rank {}, rank {} {}. All ranks must "
-                            "make the same calls in the same order",
-                            describe(plan_.descriptor), link.peer, describe(header.descriptor)));
+    wait_.monitor.differs(link.peer, header.descriptor);
   }
   return false;
 }

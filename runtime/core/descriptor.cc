@@ -11,7 +11,7 @@ std::string describe(const Descriptor& d) {
   }
   const auto call = fmt::format("{}(count {}, {}", name(d.collective), d.count, name(d.type));
   if (isReduction(d.collective)) return fmt::format("{}, {})", call, name(d.op));
-  if (d.collective == Collective::broadcast) return fmt::format("{}, root {})", call, d.root);
+  if (hasRoot(d.collective)) return fmt::format("{}, root {})", call, d.root);
   return call + ")";
 }
 

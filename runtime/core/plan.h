@@ -7,7 +7,14 @@
 
 namespace tutti {
 
-enum class Algorithm : std::uint8_t { ring, chain };
+/// The programs of collectives/programs.h.
+enum class Program : std::uint8_t {
+  single,
+  ring_all_reduce,
+  ring_reduce_scatter,
+  ring_all_gather,
+  chain_broadcast
+};
 
 /// Sizes of the links, equal on all ranks of a communicator (compared when it is made).
 struct LinkShape {
@@ -20,7 +27,7 @@ struct LinkShape {
 
 /// One operation's plan, the same on every rank.
 struct Plan {
-  Algorithm algorithm = Algorithm::ring;
+  Program program = Program::single;
   Descriptor descriptor;
   std::int32_t nranks = 1;
   std::uint32_t lanes = 1;

@@ -55,7 +55,8 @@ LogLevel logLevel(const Row& row, std::string_view value) {
 }
 
 constexpr Row kRows[] = {
-    {{"TUTTI_INIT_TIMEOUT", "300", "seconds until all ranks must have joined a communicator"},
+    {{"TUTTI_INIT_TIMEOUT", "300",
+      "seconds after the first rank by which all must have joined a communicator"},
      [](Settings& s, const Row& r, std::string_view v) {
        s.init_timeout = seconds(r, v);
        if (s.init_timeout.count() == 0) refuse(r, v, "more than 0 seconds");

@@ -41,6 +41,8 @@ constexpr bool isReduction(Collective collective) {
   return collective == Collective::all_reduce || collective == Collective::reduce_scatter;
 }
 
+constexpr bool hasRoot(Collective collective) { return collective == Collective::broadcast; }
+
 constexpr std::string_view name(DataType type) {
   constexpr std::string_view kNames[kDataTypeCount] = {"int8",   "uint8",    "int32",  "uint32",
                                                        "int64",  "uint64",   "half",   "float",

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "runtime/core/descriptor.h"
 #include "runtime/core/fault.h"
 
 namespace tutti {
@@ -14,6 +15,9 @@ class WaitMonitor {
   /// Looks for dead peers, differing arguments and passed deadlines, and trips the fault cell on one.
   /// `peer` is the rank waited for, `waited` how long this wait has lasted.
   virtual void inspect(int peer, std::chrono::nanoseconds waited) = 0;
+
+  /// `peer` sent data of another operation than this rank is in. Trips the fault cell with both in words.
+  virtual void differs(int peer, const Descriptor& theirs) = 0;
 
  protected:
   ~WaitMonitor() = default;

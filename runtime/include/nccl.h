@@ -132,7 +132,9 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId* uniqueId);
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank);
 ncclResult_t pncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank);
 
-/// Frees the communicator. NULL is accepted; a handle that is already destroyed is ncclInvalidArgument.
+/// Frees the communicator. NULL is accepted; a handle that is already destroyed is ncclInvalidArgument. Data
+/// that no call of this rank received is ncclInvalidUsage: the ranks' calls differed; the communicator is
+/// freed all the same.
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t pncclCommDestroy(ncclComm_t comm);
 

@@ -37,6 +37,7 @@ struct CountingMonitor final : WaitMonitor {
     EXPECT_GT(waited.count(), 0);
     if (++inspections == 3) fault.trip(ncclRemoteError, "enough");
   }
+  void differs(int, const Descriptor&) override { FAIL() << "nothing differs here"; }
   FaultCell& fault;
   int inspections = 0;
 };

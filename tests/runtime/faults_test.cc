@@ -24,6 +24,9 @@ TEST(Faults, DifferentCountsAreNamedOnBothSides) {
   });
   expectAllSay(errors, "AllReduce(count 100, float, sum)");
   expectAllSay(errors, "AllReduce(count 50, float, sum)");
+  // Named by rank and pid, so that the text is true on whichever rank it is read.
+  expectAllSay(errors, "rank 0 (pid ");
+  expectAllSay(errors, "rank 1 (pid ");
 }
 
 TEST(Faults, DifferentTypesOpsAndCollectivesAreNamed) {
@@ -56,6 +59,33 @@ TEST(Faults, DifferentRootsAreFoundWhileBothSend) {
   });
   expectAllSay(errors, "Broadcast(count 4000000, float, root 0)");
   expectAllSay(errors, "Broadcast(count 4000000, float, root 1)");
+}
+
+TEST(Faults, DifferentRootsOfASmallBroadcastAreFoundByWhoeverEntersLast) {
+  for (int last = 0; last < 3; ++last) {
+    const auto errors = test::runRanks(3, [last](Comm& comm) {
+      comm.barrier();
+      std::this_thread::sleep_for(milliseconds(comm.rank() == last ? 50 : 0));
+      float value = static_cast<float>(comm.rank());
+      comm.broadcast(&value, &value, 1, ncclFloat32, comm.rank() == 2 ? 2 : 0);
+    });
+    const std::string& found = errors[static_cast<std::size_t>(last)];
+    EXPECT_NE(found.find("rank 2 (pid "), std::string::npos) << found;
+    EXPECT_NE(found.find("Broadcast(count 1, float, root 2)"), std::string::npos) << found;
+    EXPECT_NE(found.find("Broadcast(count 1, float, root 0)"), std::string::npos) << found;
+  }
+}
+
+TEST(Faults, UnreadDataOfAnotherCallIsNamedBeforeTheNextOperation) {
+  const auto errors = test::runRanks(2, [](Comm& comm) {
+    // Both send, neither receives; the slots hold it all. Whoever ends first may not have seen the other
+    // enter.
+    std::vector<float> data(100'000);
+    ncclBroadcast(data.data(), data.data(), data.size(), ncclFloat32, comm.rank(), comm.handle(), nullptr);
+    comm.allReduce(data.data(), data.data(), data.size(), ncclSum);
+  });
+  expectAllSay(errors, "the ranks called different operations");
+  expectAllSay(errors, "Broadcast(count 100000, float, root ");
 }
 
 TEST(Faults, AbortFreesTheOthersAndTheAborter) {
