@@ -96,9 +96,12 @@ TEST_P(TraceOf, OneTo64Ranks) {
   int proofs = 0;
   for (int nranks = 1; nranks <= 64; ++nranks) {
     const auto n = static_cast<std::uint64_t>(nranks);
-    // None, fewer than ranks, primes, around a slot (16), and around a whole round of n slots.
-    for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{7}, std::uint64_t{16},
-                                      std::uint64_t{17}, std::uint64_t{53}, 16 * n + 1}) {
+    // None, fewer than ranks, primes, around one and two slots (16); for all-reduce around a round of n
+    // slots.
+    const bool cuts_into_blocks = GetParam() == static_cast<int>(Collective::all_reduce);
+    for (const std::uint64_t count :
+         {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{7}, std::uint64_t{16}, std::uint64_t{17},
+          std::uint64_t{53}, cuts_into_blocks ? 16 * n + 1 : 33}) {
       for (const std::uint32_t lanes : {1U, 3U}) {
         const Case c{.collective = static_cast<Collective>(GetParam()),
                      .nranks = nranks,
