@@ -1,7 +1,8 @@
 // The C API: finds the object, converts exceptions into results. No logic of its own.
 #include <fmt/format.h>
 
-#include <atomic>
+#include <bit>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -132,8 +133,10 @@ ncclResult_t runCall(const char* function, const Call& call, const void* send, v
       throw Error(ncclInvalidArgument,
                   fmt::format("{}: stream must be NULL on host memory in this version", function));
     }
-    // Values that do not fit the descriptor's bytes must not wrap into valid ones.
-    const auto byte = [](int value) {
+    // A caller's enumerator may hold any int, and must not wrap into a valid one. Its bits are read, because
+    // reading it as an enumerator would be undefined.
+    const auto byte = [](const auto& enumerator) {
+      const auto value = std::bit_cast<std::int32_t>(enumerator);
       return static_cast<std::uint8_t>(value < 0 || value > 255 ? 255 : value);
     };
     const Descriptor descriptor{.collective = call.collective,
