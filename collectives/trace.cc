@@ -198,7 +198,7 @@ class Player {
         require(outputs_[index(rank_)][at].has_value(), "reads an output that it has not written");
         return *outputs_[index(rank_)][at];
       case Operand::Where::inbound_slot: {
-        require(link->awaited, "reads a slot that it does not hold");
+        require(link != nullptr && link->awaited, "reads a slot that it does not hold");
         const std::size_t slot = link->at(link->released);
         require(i < link->lengths[slot], "reads more than was posted");
         return *link->slots[slot][i];
@@ -216,7 +216,7 @@ class Player {
       return;
     }
     require(operand.where == Operand::Where::outbound_slot, "writes to what it only reads");
-    require(link->reserved, "writes to a slot that it has not reserved");
+    require(link != nullptr && link->reserved, "writes to a slot that it has not reserved");
     require(i < options_.slot_elements, "writes past a slot");
     link->slots[link->at(link->posted)][i] = symbol;
   }

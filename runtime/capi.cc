@@ -19,10 +19,14 @@
 #include "tutti/error.h"
 #include "tutti/launch.h"
 
+// g++ wants an alias to repeat attributes that it derives for the target by itself.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmissing-attributes"
+#endif
+
 // The profiling alias: the same address under a second name, so that a preloaded tool may define the first.
-#define TUTTI_API(result, function, ...)                                       \
-  extern "C" __attribute__((nothrow, visibility("default"), alias(#function))) \
-  result p##function(__VA_ARGS__);                                             \
+#define TUTTI_API(result, function, ...)                                                               \
+  extern "C" __attribute__((visibility("default"), alias(#function))) result p##function(__VA_ARGS__); \
   extern "C" __attribute__((visibility("default"))) result function(__VA_ARGS__)
 
 struct ncclComm {
@@ -52,7 +56,7 @@ static_assert(static_cast<int>(RedOp::max) == ncclMax && static_cast<int>(RedOp:
 class Handles {
  public:
   static Handles& instance() {
-    static Handles* const handles = new Handles;
+    static auto* const handles = new Handles;
     return *handles;
   }
   void add(ncclComm_t comm) {
@@ -250,14 +254,14 @@ TUTTI_API(ncclResult_t, ncclCommGetAsyncError, ncclComm_t comm, ncclResult_t* as
   });
 }
 
-TUTTI_API(ncclResult_t, ncclCommCount, const ncclComm_t comm, int* count) {
+TUTTI_API(ncclResult_t, ncclCommCount, ncclComm_t comm, int* count) {
   return guarded([&] {
     requirePointer("ncclCommCount", "count", count);
     *count = communicatorOf("ncclCommCount", comm).nranks();
   });
 }
 
-TUTTI_API(ncclResult_t, ncclCommUserRank, const ncclComm_t comm, int* rank) {
+TUTTI_API(ncclResult_t, ncclCommUserRank, ncclComm_t comm, int* rank) {
   return guarded([&] {
     requirePointer("ncclCommUserRank", "rank", rank);
     *rank = communicatorOf("ncclCommUserRank", comm).rank();

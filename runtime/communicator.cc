@@ -8,6 +8,7 @@
 #include <cstring>
 #include <span>
 #include <thread>
+#include <utility>
 
 #include "collectives/planner.h"
 #include "collectives/programs.h"
@@ -51,10 +52,9 @@ class Occupancy {
 
 }  // namespace
 
-Communicator::Communicator(Process& process, const Settings& settings, int nranks, const UniqueId& id,
-                           int rank)
+Communicator::Communicator(Process& process, Settings settings, int nranks, const UniqueId& id, int rank)
     : process_(process),
-      settings_(settings),
+      settings_(std::move(settings)),
       nranks_(nranks),
       rank_(rank),
       wiring_(makeWiring(process, settings_, nranks, id, rank)),

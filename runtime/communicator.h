@@ -22,7 +22,7 @@ namespace tutti {
 class Communicator {
  public:
   /// Joins; returns when all ranks have. Throws Error.
-  Communicator(Process& process, const Settings& settings, int nranks, const UniqueId& id, int rank);
+  Communicator(Process& process, Settings settings, int nranks, const UniqueId& id, int rank);
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
   /// Tells the other ranks that this one leaves; does not wait for them.

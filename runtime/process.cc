@@ -21,7 +21,7 @@ constexpr std::size_t kMaxErrorText = 1023;
 }  // namespace
 
 Process& Process::instance() {
-  static Process* const process = new Process;
+  static auto* const process = new Process;
   return *process;
 }
 

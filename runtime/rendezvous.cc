@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <thread>
 #include <vector>
 
@@ -209,9 +210,9 @@ class Rendezvous {
 
   void dropStrangers() {
     std::size_t strangers = 0;
-    for (auto guest = guests_.rbegin(); guest != guests_.rend(); ++guest) {
-      if (guest->join) continue;
-      if (++strangers > kMaxStrangers || Clock::now() - guest->since > kProofTime) guest->gone = true;
+    for (Guest& guest : guests_ | std::views::reverse) {
+      if (guest.join) continue;
+      if (++strangers > kMaxStrangers || Clock::now() - guest.since > kProofTime) guest.gone = true;
     }
   }
 

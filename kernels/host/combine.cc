@@ -1,6 +1,7 @@
 #include "kernels/host/combine.h"
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -40,7 +41,7 @@ Compute<T> load(const std::byte* from, std::uint64_t i) {
 BFloat16 toBFloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
-  return {static_cast<std::uint16_t>(value == value ? rounded : 0x7fffU)};
+  return {static_cast<std::uint16_t>(std::isnan(value) ? 0x7fffU : rounded)};
 }
 
 template <class T>
@@ -51,7 +52,7 @@ void store(std::byte* to, std::uint64_t i, Compute<T> value) {
   } else if constexpr (std::is_floating_point_v<T>) {
     // All bits of the mantissa set, sign clear: the canonical NaN of GPUs.
     using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-    stored = value == value ? value : std::bit_cast<T>(std::numeric_limits<Bits>::max() >> 1);
+    stored = std::isnan(value) ? std::bit_cast<T>(std::numeric_limits<Bits>::max() >> 1) : value;
   } else {
     stored = value;
   }
@@ -65,7 +66,7 @@ C reduce(C a, C b) {
       using Bits = std::conditional_t<sizeof(C) == 4, std::uint32_t, std::uint64_t>;
       // Equal values differ at most in the sign of zero, and a cleared sign bit wins.
       const C equal = std::bit_cast<C>(std::bit_cast<Bits>(a) & std::bit_cast<Bits>(b));
-      const C number = a != a ? b : a;
+      const C number = std::isnan(a) ? b : a;
       return a > b ? a : (a < b ? b : (a == b ? equal : number));
     } else {
       return a > b ? a : b;
