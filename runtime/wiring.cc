@@ -117,7 +117,7 @@ class Wirer {
       for (const PeerInfo& other : wiring_.peers) {
         if (&transportTo(other) == &shm_) mailbox_.send(other, *wiring_.board_memory, deadline_);
       }
-      mine_.board = {wiring_.board_memory->token(), wiring_.board_memory->bytes()};
+      mine_.board = {wiring_.board_memory->token()};
     }
     if (nranks_ == 1) return;
     const PeerInfo& left = peer(rank_ - 1);

@@ -31,7 +31,6 @@ struct Reach {
 /// What the receiver of a link tells its sender. Fixed size, so that an all-gather can carry it.
 struct Offer {
   std::array<std::uint8_t, 16> token{};  ///< names the memory
-  std::uint64_t bytes = 0;               ///< its length
 };
 
 /// The links of all lanes between two ranks in one direction; keeps their memory alive.

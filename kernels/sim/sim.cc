@@ -158,22 +158,23 @@ std::string Sim::deadlockReport() {
 
 void Sim::checkEnd() {
   for (std::uint32_t lane = 0; lane < links_.size(); ++lane) {
-    for (SimLink& link : links_[lane]) {
-      const auto blame = [&](const std::string& text) { failWith(link.ends.from, lane, text); };
-      if (link.posted != link.released) {
-        blame(fmt::format("posted {} slots to rank {}, of which {} were released", link.posted, link.ends.to,
-                          link.released));
-      } else if (link.at(link.posted).state == SlotState::filling) {
-        blame(fmt::format("reserved slot {} to rank {} and did not post it", link.posted, link.ends.to));
-      }
-      for (std::uint64_t sequence = link.settled; sequence < link.posted; ++sequence) {
-        // Only the latest use of a slot is still known; that is enough, for drain settles all at once.
-        if (sequence + link.slots.size() < link.posted) continue;
-        if (link.at(sequence).header.kind == SlotKind::reference) {
-          blame(fmt::format("returned without draining reference {} to rank {}", sequence, link.ends.to));
-        }
-      }
-    }
+    for (SimLink& link : links_[lane]) checkLink(lane, link);
+  }
+}
+
+void Sim::checkLink(std::uint32_t lane, SimLink& link) {
+  const auto blame = [&](const std::string& text) { failWith(link.ends.from, lane, text); };
+  if (link.posted != link.released) {
+    blame(fmt::format("posted {} slots to rank {}, of which {} were released", link.posted, link.ends.to,
+                      link.released));
+  } else if (link.at(link.posted).state == SlotState::filling) {
+    blame(fmt::format("reserved slot {} to rank {} and did not post it", link.posted, link.ends.to));
+  }
+  // Only the latest use of a slot is still known; that is enough, for drain settles all at once.
+  const std::uint64_t known = link.posted - std::min<std::uint64_t>(link.posted, link.slots.size());
+  for (std::uint64_t sequence = std::max(link.settled, known); sequence < link.posted; ++sequence) {
+    if (link.at(sequence).header.kind != SlotKind::reference) continue;
+    blame(fmt::format("returned without draining reference {} to rank {}", sequence, link.ends.to));
   }
 }
 

@@ -131,6 +131,7 @@ class Sim {
   void failWith(int rank, std::uint32_t lane, const std::string& text);
   std::string deadlockReport();
   void checkEnd();
+  void checkLink(std::uint32_t lane, SimLink& link);
 
   // Links and memory.
   SimLink& inbound(int rank, std::uint32_t lane, std::uint16_t number);

@@ -144,7 +144,7 @@ TEST(Trace, OneSlotWouldDeadlock) {
 
 TEST(Trace, BytesAndStepsAreOptimal) {
   // 2(n-1)/n S elements in 2(n-1) steps per rank (Patarasuk & Yuan 2009), for sizes that divide.
-  const Case c{.nranks = 8, .count = 8 * 16};
+  const Case c{.nranks = 8, .count = std::uint64_t{8} * 16};
   const auto run = [](auto& executor, const Plan& plan, const LaneWork& work) {
     return runProgram(executor, plan, work);
   };

@@ -60,7 +60,7 @@ inline void checkOperation(Comm& comm, const Descriptor& d, std::uint64_t seed, 
                              " seed " + std::to_string(seed) + ": " + what);
   };
   for (std::uint64_t i = 0; i < outputs; ++i) {
-    const double want = expectedValue(seed, nranks, rank, d.collective, d.type, d.op, d.root, d.count, i);
+    const double want = expectedValue(seed, nranks, rank, d, i);
     const double got = decode(d.type, recv + i * size);
     if (!(std::abs(got - want) <= tolerance(d.type, d.op, nranks))) {
       fail("element " + std::to_string(i) + ": expected " + std::to_string(want) + ", got " +

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/core/types.h"
+#include "runtime/core/descriptor.h"
 
 namespace tutti::test {
 
@@ -72,17 +72,16 @@ inline double reducedValue(std::uint64_t seed, int nranks, DataType type, RedOp 
 }
 
 /// What element i of rank's output must be after the collective.
-inline double expectedValue(std::uint64_t seed, int nranks, int rank, Collective collective, DataType type,
-                            RedOp op, int root, std::uint64_t count, std::uint64_t i) {
-  switch (collective) {
+inline double expectedValue(std::uint64_t seed, int nranks, int rank, const Descriptor& d, std::uint64_t i) {
+  switch (d.collective) {
     case Collective::all_reduce:
-      return reducedValue(seed, nranks, type, op, i);
+      return reducedValue(seed, nranks, d.type, d.op, i);
     case Collective::reduce_scatter:
-      return reducedValue(seed, nranks, type, op, static_cast<std::uint64_t>(rank) * count + i);
+      return reducedValue(seed, nranks, d.type, d.op, static_cast<std::uint64_t>(rank) * d.count + i);
     case Collective::all_gather:
-      return inputValue(seed, static_cast<int>(i / count), i % count);
+      return inputValue(seed, static_cast<int>(i / d.count), i % d.count);
     case Collective::broadcast:
-      return inputValue(seed, root, i);
+      return inputValue(seed, d.root, i);
   }
   return NAN;
 }

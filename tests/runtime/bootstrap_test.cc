@@ -11,13 +11,13 @@
 #include <array>
 #include <chrono>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "runtime/bootstrap_messages.h"
 #include "runtime/process.h"
 #include "runtime/rendezvous.h"
 #include "runtime/secure_channel.h"
+#include "tests/harness/ranks.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -42,43 +42,31 @@ UniqueFd connectTo(const UniqueId& id) {
   return socket;
 }
 
-/// Every rank joins and takes part in two rounds; returns what each threw.
-std::vector<std::string> meet(const UniqueId& id, int nranks) {
-  std::vector<std::string> errors(static_cast<std::size_t>(nranks));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < nranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        Bootstrap bootstrap(id, nranks, rank, in(seconds(30)));
-        for (int round = 0; round < 2; ++round) {
-          const auto all = bootstrap.allGather(rank * 10 + round);
-          for (int peer = 0; peer < nranks; ++peer) {
-            if (all[static_cast<std::size_t>(peer)] != peer * 10 + round)
-              throw std::runtime_error("wrong value");
-          }
-        }
-        bootstrap.leave();
-      } catch (const std::exception& error) {
-        errors[static_cast<std::size_t>(rank)] = error.what();
-      }
-    });
+/// A rank joins, takes part in two rounds and leaves.
+void attend(const UniqueId& id, int nranks, int rank) {
+  Bootstrap bootstrap(id, nranks, rank, in(seconds(30)));
+  for (int round = 0; round < 2; ++round) {
+    const auto all = bootstrap.allGather(rank * 10 + round);
+    for (int peer = 0; peer < nranks; ++peer) {
+      if (all[static_cast<std::size_t>(peer)] != peer * 10 + round) throw std::runtime_error("wrong value");
+    }
   }
-  for (auto& thread : threads) thread.join();
-  return errors;
+  bootstrap.leave();
 }
 
-std::vector<std::string> none(int nranks) {
-  return std::vector<std::string>(static_cast<std::size_t>(nranks));
+/// All ranks at once; returns what each threw.
+std::vector<std::string> meet(const UniqueId& id, int nranks) {
+  return test::runThreads(nranks, [&](int rank) { attend(id, nranks, rank); });
 }
 
-TEST(Bootstrap, ManyRanksMeet) { EXPECT_EQ(meet(open(), 64), none(64)); }
+TEST(Bootstrap, ManyRanksMeet) { EXPECT_EQ(meet(open(), 64), test::noErrors(64)); }
 
 TEST(Bootstrap, SilentStrangersDelayNobody) {
   const UniqueId id = open();
   std::vector<UniqueFd> strangers;
   for (int i = 0; i < 200; ++i) strangers.push_back(connectTo(id));
   const auto before = std::chrono::steady_clock::now();
-  EXPECT_EQ(meet(id, 4), none(4));
+  EXPECT_EQ(meet(id, 4), test::noErrors(4));
   EXPECT_LT(std::chrono::steady_clock::now() - before,
             seconds(8));  // less than a stranger's time to prove itself
 }
@@ -91,7 +79,7 @@ TEST(Bootstrap, GarbageIsDroppedUnread) {
     strangers.push_back(connectTo(id));
     ::send(strangers.back().get(), garbage.data(), garbage.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
-  EXPECT_EQ(meet(id, 3), none(3));
+  EXPECT_EQ(meet(id, 3), test::noErrors(3));
 }
 
 TEST(Bootstrap, WrongSecretIsRefused) {
@@ -105,7 +93,7 @@ TEST(Bootstrap, WrongSecretIsRefused) {
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("lost the rendezvous"), std::string::npos) << error.what();
   }
-  EXPECT_EQ(meet(id, 2), none(2));
+  EXPECT_EQ(meet(id, 2), test::noErrors(2));
 }
 
 TEST(Bootstrap, RecordedGreetingCannotBeReplayed) {
@@ -204,40 +192,23 @@ TEST(Bootstrap, MissingRanksAreNamed) {
 
 TEST(Bootstrap, LeavingRankIsNamedToTheOthers) {
   const UniqueId id = open();
-  std::string error_of_0;
-  std::thread rank_0([&] {
-    try {
-      Bootstrap bootstrap(id, 2, 0, in(seconds(30)));
-      bootstrap.allGather(1);
-      bootstrap.allGather(2);
-    } catch (const Error& error) {
-      error_of_0 = error.what();
-    }
+  const auto errors = test::runThreads(2, [&](int rank) {
+    Bootstrap bootstrap(id, 2, rank, in(seconds(30)));
+    bootstrap.allGather(1);
+    if (rank == 0) bootstrap.allGather(2);  // rank 1 closes its connection instead
   });
-  {
-    Bootstrap rank_1(id, 2, 1, in(seconds(30)));
-    rank_1.allGather(1);
-  }  // closes its connection before the second round
-  rank_0.join();
-  EXPECT_NE(error_of_0.find("rank 1 (pid "), std::string::npos) << error_of_0;
-  EXPECT_NE(error_of_0.find("left while the communicator was being made"), std::string::npos) << error_of_0;
+  EXPECT_NE(errors[0].find("rank 1 (pid "), std::string::npos) << errors[0];
+  EXPECT_NE(errors[0].find("left while the communicator was being made"), std::string::npos) << errors[0];
 }
 
 TEST(Bootstrap, FailureOfOneIsTheErrorOfAll) {
   const UniqueId id = open();
-  std::string error_of_0;
-  std::thread rank_0([&] {
-    try {
-      Bootstrap bootstrap(id, 2, 0, in(seconds(30)));
-      bootstrap.allGather(1);
-    } catch (const Error& error) {
-      error_of_0 = error.what();
-    }
+  const auto errors = test::runThreads(2, [&](int rank) {
+    Bootstrap bootstrap(id, 2, rank, in(seconds(30)));
+    if (rank == 1) return bootstrap.fail("rank 1 has no memory");
+    bootstrap.allGather(1);
   });
-  Bootstrap rank_1(id, 2, 1, in(seconds(30)));
-  rank_1.fail("rank 1 has no memory");
-  rank_0.join();
-  EXPECT_EQ(error_of_0, "rank 1 has no memory");
+  EXPECT_EQ(errors[0], "rank 1 has no memory");
 }
 
 TEST(Bootstrap, PortInUseIsNamed) {

@@ -15,7 +15,7 @@ Reach InprocTransport::reach(const PeerInfo& self, const PeerInfo& peer) const {
 std::unique_ptr<LinkBundle> InprocTransport::offer(const PeerInfo& peer, const LinkShape& shape, Deadline,
                                                    Offer& offer) {
   auto segment = cache_.create(linkBytes(shape));
-  offer = {segment->token(), segment->bytes()};
+  offer = {segment->token()};
   return std::make_unique<SegmentLinks>(std::move(segment), shape, peer.rank);
 }
 

@@ -17,7 +17,7 @@ std::unique_ptr<LinkBundle> ShmTransport::offer(const PeerInfo& peer, const Link
                                                 Deadline deadline, Offer& offer) {
   auto segment = cache_.create(linkBytes(shape));
   mailbox_.send(peer, *segment, deadline);
-  offer = {segment->token(), segment->bytes()};
+  offer = {segment->token()};
   return std::make_unique<SegmentLinks>(std::move(segment), shape, peer.rank);
 }
 
