@@ -198,7 +198,8 @@ class Player {
         require(outputs_[index(rank_)][at].has_value(), "reads an output that it has not written");
         return *outputs_[index(rank_)][at];
       case Operand::Where::inbound_slot: {
-        require(link != nullptr && link->awaited, "reads a slot that it does not hold");
+        if (link == nullptr) break;
+        require(link->awaited, "reads a slot that it does not hold");
         const std::size_t slot = link->at(link->released);
         require(i < link->lengths[slot], "reads more than was posted");
         return *link->slots[slot][i];
@@ -206,7 +207,7 @@ class Player {
       case Operand::Where::outbound_slot:
         break;
     }
-    throw Misfit{fmt::format("rank {} lane {} reads from a slot that it fills", rank_, lane_)};
+    throw Misfit{fmt::format("rank {} lane {} reads from what it only fills", rank_, lane_)};
   }
 
   void write(const Operand& operand, TraceLink* link, std::uint64_t i, const Symbol& symbol) {
@@ -216,7 +217,8 @@ class Player {
       return;
     }
     require(operand.where == Operand::Where::outbound_slot, "writes to what it only reads");
-    require(link != nullptr && link->reserved, "writes to a slot that it has not reserved");
+    if (link == nullptr) return;
+    require(link->reserved, "writes to a slot that it has not reserved");
     require(i < options_.slot_elements, "writes past a slot");
     link->slots[link->at(link->posted)][i] = symbol;
   }

@@ -1,6 +1,7 @@
 // The C API: finds the object, converts exceptions into results. No logic of its own.
 #include <fmt/format.h>
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -185,9 +186,13 @@ TUTTI_API(const char*, ncclGetErrorString, ncclResult_t result) {
 }
 
 TUTTI_API(const char*, ncclGetLastError, ncclComm_t) {
-  thread_local std::string text;
-  guarded([] { text = Process::instance().lastError(); });
-  return text.c_str();
+  // The thread's own copy: it stays valid while other threads fail.
+  thread_local std::array<char, 1024> text{};
+  guarded([] {
+    const std::string last = Process::instance().lastError();
+    text[last.copy(text.data(), text.size() - 1)] = '\0';
+  });
+  return text.data();
 }
 
 TUTTI_API(ncclResult_t, ncclGetUniqueId, ncclUniqueId* uniqueId) {

@@ -15,7 +15,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <ranges>
 #include <thread>
 #include <vector>
 
@@ -210,10 +209,11 @@ class Rendezvous {
 
   void dropStrangers() {
     std::size_t strangers = 0;
-    for (Guest& guest : guests_ | std::views::reverse) {
-      if (guest.join) continue;
+    // Newest first, so that the oldest go when there are too many.
+    std::for_each(guests_.rbegin(), guests_.rend(), [&](Guest& guest) {
+      if (guest.join) return;
       if (++strangers > kMaxStrangers || Clock::now() - guest.since > kProofTime) guest.gone = true;
-    }
+    });
   }
 
   void checkDeadline() {

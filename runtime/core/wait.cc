@@ -1,7 +1,8 @@
 #include "runtime/core/wait.h"
 
 #include <sched.h>
-#include <time.h>
+
+#include <ctime>
 
 namespace tutti {
 namespace {
