@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -138,10 +137,12 @@ ncclResult_t runCall(const char* function, const Call& call, const void* send, v
       throw Error(ncclInvalidArgument,
                   fmt::format("{}: stream must be NULL on host memory in this version", function));
     }
-    // A caller's enumerator may hold any int, and must not wrap into a valid one. Its bits are read, because
-    // reading it as an enumerator would be undefined.
+    // A caller's enumerator may hold any int, and must not wrap into a valid one. Its bytes are copied,
+    // because loading it as an enumerator would be undefined.
     const auto byte = [](const auto& enumerator) {
-      const auto value = std::bit_cast<std::int32_t>(enumerator);
+      std::int32_t value = 0;
+      static_assert(sizeof(enumerator) == sizeof(value));
+      std::memcpy(&value, &enumerator, sizeof(value));
       return static_cast<std::uint8_t>(value < 0 || value > 255 ? 255 : value);
     };
     const Descriptor descriptor{.collective = call.collective,

@@ -64,6 +64,7 @@ TEST(Bootstrap, ManyRanksMeet) { EXPECT_EQ(meet(open(), 64), test::noErrors(64))
 TEST(Bootstrap, SilentStrangersDelayNobody) {
   const UniqueId id = open();
   std::vector<UniqueFd> strangers;
+  strangers.reserve(200);
   for (int i = 0; i < 200; ++i) strangers.push_back(connectTo(id));
   const auto before = std::chrono::steady_clock::now();
   EXPECT_EQ(meet(id, 4), test::noErrors(4));
