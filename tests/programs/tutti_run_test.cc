@@ -1,4 +1,5 @@
-// tutti-run as its users run it: the real program, with shell scripts as ranks.
+// tutti-run as its users run it: the real program, with shell scripts as ranks. What ranks find, how programs
+// are found, the command line, cores and ports.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -7,130 +8,23 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <csignal>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iomanip>
-#include <map>
 #include <sstream>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include "tests/harness/command.h"
+#include "tests/harness/scratch_directory.h"
+#include "tests/programs/tutti_run_command.h"
 
 namespace tutti::test {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace std::string_literals;
-using std::chrono::seconds;
-using Environment = std::map<std::string, std::string>;
 
 const std::string kTuttiRun = TUTTI_BIN_DIR "/tutti-run";
-constexpr seconds kPatience{60};
-
-/// A fresh directory, removed with its contents.
-class TempDirectory {
- public:
-  TempDirectory() : path_((fs::temp_directory_path() / "tutti-run-test.XXXXXX").string()) {
-    if (::mkdtemp(path_.data()) == nullptr) throw std::system_error(errno, std::generic_category(), path_);
-  }
-  TempDirectory(const TempDirectory&) = delete;
-  TempDirectory& operator=(const TempDirectory&) = delete;
-  ~TempDirectory() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-  bool empty() const { return fs::is_empty(path_); }
-  /// Writes an executable file and returns its path.
-  std::string addProgram(const std::string& name, const std::string& text) const {
-    auto path = path_ + "/" + name;
-    std::ofstream(path) << text;
-    fs::permissions(path, fs::perms::owner_all);
-    return path;
-  }
-
- private:
-  std::string path_;
-};
-
-/// argv of tutti-run with `options` and a shell script for each rank.
-std::vector<std::string> withScript(std::vector<std::string> options, const std::string& script) {
-  options.insert(options.begin(), "tutti-run");
-  options.insert(options.end(), {"sh", "-c", script});
-  return options;
-}
-
-CommandResult runScript(std::vector<std::string> options, const std::string& script,
-                        const Environment& environment = {}) {
-  return runCommand(withScript(std::move(options), script), environment, kPatience);
-}
-
-std::vector<std::string> lines(const std::string& text) {
-  std::vector<std::string> result;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) result.push_back(line);
-  return result;
-}
-
-std::vector<std::string> sortedLines(const std::string& text) {
-  auto result = lines(text);
-  std::sort(result.begin(), result.end());
-  return result;
-}
-
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t result = 0;
-  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++result;
-  return result;
-}
-
-/// Numbers that follow `label` in the output.
-std::vector<int> numbersAfter(const std::string& text, const std::string& label) {
-  std::vector<int> result;
-  for (auto at = text.find(label); at != std::string::npos; at = text.find(label, at + 1)) {
-    result.push_back(std::stoi(text.substr(at + label.size())));
-  }
-  return result;
-}
-
-/// A zombie that nobody reaps counts as gone.
-bool gone(int pid) {
-  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("State:")) return line.find('Z') != std::string::npos;
-  }
-  return true;
-}
-
-bool awaitGone(int pid) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!gone(pid)) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return true;
-}
-
-bool awaitReady(Command& command, int ranks) {
-  for (int rank = 0; rank < ranks; ++rank) {
-    if (!command.waitForOutput("[" + std::to_string(rank) + "] ready", kPatience)) return false;
-  }
-  return true;
-}
-
-class TuttiRun : public testing::Test {
- protected:
-  // Whoever started the tests (nohup, a background job) may ignore these, and children would inherit it.
-  static void SetUpTestSuite() {
-    for (const int signal : {SIGINT, SIGHUP, SIGQUIT, SIGPIPE}) std::signal(signal, SIG_DFL);
-  }
-};
 
 // --- what a rank finds ---
 
@@ -145,7 +39,7 @@ TEST_F(TuttiRun, EachRankFindsItsNumbersInTheEnvironment) {
 }
 
 TEST_F(TuttiRun, TheIdFileIsPrivateAndRemovedAfterwards) {
-  const TempDirectory temp;
+  const ScratchDirectory temp;
   const auto result = runScript({"-n", "2", "--no-prefix"},
                                 R"(stat -c '%a %s %F' "$TUTTI_ID_FILE"
                                    stat -c '%a %F' "${TUTTI_ID_FILE%/*}"
@@ -165,7 +59,7 @@ TEST_F(TuttiRun, TheIdFileIsPrivateAndRemovedAfterwards) {
 }
 
 TEST_F(TuttiRun, TheIdFilePathIsAbsoluteForARelativeTmpdir) {
-  const TempDirectory temp;
+  const ScratchDirectory temp;
   const auto result = runCommand({"sh", "-c",
                                   R"(cd "$1" && mkdir t && export TMPDIR=t
                                      exec "$0" -n 1 sh -c 'cd / && wc -c < "$TUTTI_ID_FILE"')",
@@ -215,7 +109,7 @@ TEST_F(TuttiRun, FindsAProgramNextToItself) {
 }
 
 TEST_F(TuttiRun, OrderOfPathDecidesWhenItsOwnDirectoryIsInIt) {
-  const TempDirectory temp;
+  const ScratchDirectory temp;
   temp.addProgram("tutti-run", "#!/bin/sh\necho impostor\n");
   const std::vector<std::string> argv{kTuttiRun, "-n", "1", "tutti-run", "--version"};
   const auto in_path = runCommand(argv, {{"PATH", temp.path() + ":" TUTTI_BIN_DIR}});
@@ -225,7 +119,7 @@ TEST_F(TuttiRun, OrderOfPathDecidesWhenItsOwnDirectoryIsInIt) {
 }
 
 TEST_F(TuttiRun, SaysWhyAProgramCannotRun) {
-  const TempDirectory temp;
+  const ScratchDirectory temp;
   const auto no_interpreter = temp.addProgram("no_interpreter", "#!/nonexistent\n");
   const auto garbage = temp.addProgram("garbage", "\x01garbage");
   const auto plain = temp.addProgram("plain", "text");
@@ -314,261 +208,6 @@ TEST_F(TuttiRun, HelpAndVersion) {
   const auto version = runCommand({"tutti-run", "--version"});
   EXPECT_EQ(version.exit_code, 0);
   EXPECT_EQ(lines(version.out).size(), 1U) << version.out;
-}
-
-// --- output ---
-
-TEST_F(TuttiRun, KeepsTheStreamsApartAndPrefixesBoth) {
-  const auto result = runScript({"-n", "2"}, "echo out; echo err >&2; echo; echo last");
-  EXPECT_EQ(sortedLines(result.out),
-            (std::vector<std::string>{"[0] ", "[0] last", "[0] out", "[1] ", "[1] last", "[1] out"}));
-  EXPECT_EQ(sortedLines(result.err), (std::vector<std::string>{"[0] err", "[1] err"}));
-}
-
-TEST_F(TuttiRun, PassesBytesOnAsTheyAre) {
-  const auto result = runScript({"-n", "1"}, R"(printf 'a\000b\377\n10%%\r20%%\rdos\r\npart')");
-  const std::string expected = "[0] a\0b\377\n[0] 10%\r[0] 20%\r[0] dos\r\n[0] part\n"s;
-  EXPECT_EQ(result.out, expected);
-}
-
-TEST_F(TuttiRun, ALineEndMayArriveInTwoParts) {
-  const TempDirectory temp;
-  Command command(withScript({"-n", "1"}, R"(printf 'a\r'
-                                             until test -e $DIR/go; do sleep 0.02; done
-                                             printf '\nb\n')"),
-                  {{"DIR", temp.path()}});
-  ASSERT_TRUE(command.waitForOutput("[0] a\r", kPatience)) << "a progress line must not be held back";
-  temp.addProgram("go", "");
-  EXPECT_EQ(command.wait(kPatience).out, "[0] a\r\n[0] b\n");
-}
-
-TEST_F(TuttiRun, WithoutPrefix) {
-  const auto result = runScript({"-n", "2", "--no-prefix"}, "echo line; printf part");
-  EXPECT_EQ(sortedLines(result.out), (std::vector<std::string>{"line", "line", "part", "part"}));
-}
-
-TEST_F(TuttiRun, SplitsVeryLongLines) {
-  const auto result = runScript({"-n", "1"}, "head -c 2500000 /dev/zero | tr '\\0' x; echo; echo end");
-  const auto all = lines(result.out);
-  ASSERT_EQ(all.size(), 4U);
-  EXPECT_EQ(all[0], "[0] " + std::string(1 << 20, 'x'));
-  EXPECT_EQ(all[1], all[0]);
-  EXPECT_EQ(all[2], "[0] " + std::string(2500000 - (2 << 20), 'x'));
-  EXPECT_EQ(all[3], "[0] end");
-}
-
-TEST_F(TuttiRun, LinesStayWholeAndInOrderUnderLoad) {
-  constexpr int kRanks = 8;
-  constexpr int kLines = 2000;
-  // Both streams of the launcher go into one pipe; awk's buffers end in the middle of lines.
-  const std::string program =
-      R"(BEGIN { for (i = 0; i < n; i++) { s = r " out " i " "; e = r " err " i " ";
-                 for (k = 0; k < i % 40; k++) { s = s "0123456789"; e = e "abc" }
-                 print s "."; print e "." > "/dev/stderr" } })";
-  const auto result =
-      runCommand({"sh", "-c", R"(exec "$0" "$@" 2>&1)", kTuttiRun, "-n", std::to_string(kRanks), "sh", "-c",
-                  R"(exec awk -v r=$RANK -v n=$0 "$1")", std::to_string(kLines), program});
-  EXPECT_EQ(result.exit_code, 0);
-  std::map<std::string, int> next;  // by rank and stream
-  for (const auto& line : lines(result.out)) {
-    std::istringstream words(line);
-    std::string prefix;
-    std::string rank;
-    std::string stream;
-    int number = -1;
-    words >> prefix >> rank >> stream >> number;
-    ASSERT_EQ(number, next[rank + stream]++) << line;
-    std::ostringstream expected;
-    expected << "[" << rank << "] " << rank << " " << stream << " " << number << " ";
-    for (int k = 0; k < number % 40; ++k) expected << (stream == "out" ? "0123456789" : "abc");
-    ASSERT_EQ(line, expected.str() + ".");
-  }
-  EXPECT_EQ(next.size(), 2U * kRanks);
-  for (const auto& [what, lines_seen] : next) EXPECT_EQ(lines_seen, kLines) << what;
-}
-
-TEST_F(TuttiRun, ARankThatNobodyReadsFromEnds) {
-  const auto result = runCommand({"sh", "-c", R"("$0" -n 2 yes | head -n 1)", kTuttiRun});
-  EXPECT_FALSE(result.timed_out);
-  EXPECT_TRUE(result.out.ends_with("] y\n")) << result.out;
-}
-
-// --- failures ---
-
-TEST_F(TuttiRun, SaysWhichRankFailedAndHow) {
-  const auto exited = runScript({"-n", "3"}, "test $RANK = 1 && exit 3; exit 0");
-  EXPECT_EQ(exited.exit_code, 3);
-  EXPECT_NE(exited.err.find("tutti-run: rank 1 (pid "), std::string::npos) << exited.err;
-  EXPECT_NE(exited.err.find(") exited with status 3\n"), std::string::npos) << exited.err;
-  EXPECT_NE(exited.err.find("ranks 0, 2 exited with status 0\n"), std::string::npos) << exited.err;
-
-  const auto killed = runScript({"-n", "1"}, "kill -9 $$");
-  EXPECT_EQ(killed.exit_code, 128 + SIGKILL);
-  EXPECT_NE(killed.err.find(") was killed by signal 9 (Killed)\n"), std::string::npos) << killed.err;
-}
-
-// The other ranks fail only once they have seen that rank 1 is dead, as ranks do whose peer is gone.
-TEST_F(TuttiRun, TheFirstFailureIsNamedAndDecidesTheExitStatus) {
-  struct Case {
-    std::string first;
-    std::string consequence;
-    int status;
-    std::string words;
-  };
-  const std::vector<Case> cases{
-      {"kill -9 $$", "exit 1", 128 + SIGKILL, ") was killed by signal 9 (Killed)\n"},
-      {"exit 4", "kill -SEGV $$", 4, ") exited with status 4\n"},
-  };
-  for (const auto& c : cases) {
-    const TempDirectory temp;
-    const auto result = runScript(
-        {"-n", "3", "--kill-after", "1000"},
-        "if test $RANK = 1; then echo $$ > $DIR/t && mv $DIR/t $DIR/pid; " + c.first + "; fi\n" +
-            "until test -s $DIR/pid; do sleep 0.02; done; pid=$(cat $DIR/pid)\n" +
-            "until grep -q 'State:.Z' /proc/$pid/status; do sleep 0.02; done; echo why $RANK >&2\n" +
-            c.consequence,
-        {{"DIR", temp.path()}});
-    EXPECT_EQ(result.exit_code, c.status) << result.err;
-    EXPECT_NE(result.err.find("tutti-run: rank 1 (pid "), std::string::npos) << result.err;
-    EXPECT_NE(result.err.find(c.words), std::string::npos) << result.err;
-    EXPECT_EQ(count(result.err, "(pid "), 1U) << "one rank is named: " << result.err;
-    EXPECT_NE(result.err.find("[0] why 0\n"), std::string::npos) << result.err;
-    EXPECT_NE(result.err.find("[2] why 2\n"), std::string::npos) << result.err;
-    EXPECT_NE(result.err.find("the others: ranks 0, 2 "), std::string::npos) << result.err;
-  }
-}
-
-TEST_F(TuttiRun, StragglersAreStoppedAfterAFailure) {
-  const auto result = runScript({"-n", "3", "--kill-after", "0.1", "--grace", "1000"},
-                                "test $RANK = 2 && exit 5; exec sleep 1000");
-  EXPECT_EQ(result.exit_code, 5);
-  EXPECT_NE(result.err.find("ranks 0-1 stopped by tutti-run with SIGTERM\n"), std::string::npos)
-      << result.err;
-}
-
-TEST_F(TuttiRun, StragglersThatIgnoreSigtermAreKilledWithTheirChildren) {
-  const auto result = runScript({"-n", "2", "--kill-after", "0.1", "--grace", "0.2"},
-                                R"(trap '' TERM; sleep 1000 & echo child=$!
-                                   test $RANK = 1 && exit 5; while :; do sleep 1; done)");
-  EXPECT_EQ(result.exit_code, 5);
-  EXPECT_NE(result.err.find("rank 0 stopped by tutti-run with SIGKILL\n"), std::string::npos) << result.err;
-  const auto children = numbersAfter(result.out, "child=");
-  EXPECT_EQ(children.size(), 2U) << result.out;
-  for (const int pid : children) EXPECT_TRUE(awaitGone(pid)) << pid;
-}
-
-TEST_F(TuttiRun, WhatARankLeavesBehindIsEnded) {
-  const auto result = runScript({"-n", "1"}, "sleep 1000 & echo child=$!");
-  EXPECT_EQ(result.exit_code, 0);
-  EXPECT_FALSE(result.timed_out);
-  const auto left = numbersAfter(result.out, "child=");
-  ASSERT_EQ(left.size(), 1U) << result.out;
-  EXPECT_TRUE(awaitGone(left[0]));
-}
-
-// --- signals ---
-
-TEST_F(TuttiRun, ForwardsStopSignals) {
-  const std::map<int, std::string> signals{
-      {SIGINT, "INT"}, {SIGTERM, "TERM"}, {SIGHUP, "HUP"}, {SIGQUIT, "QUIT"}};
-  for (const auto& [signal, name] : signals) {
-    const TempDirectory temp;
-    Command command(withScript({"-n", "2", "--grace", "1000"},
-                               "trap 'echo got; exit 7' " + name + "; echo ready; while :; do sleep 1; done"),
-                    {{"TMPDIR", temp.path()}});
-    ASSERT_TRUE(awaitReady(command, 2)) << name;
-    command.kill(signal);
-    const auto result = command.wait(kPatience);
-    EXPECT_EQ(result.exit_code, 7) << name << result.err;
-    EXPECT_EQ(count(result.out, "got\n"), 2U) << name << result.out;
-    EXPECT_NE(result.err.find("tutti-run: stopped by SIG" + name + ": ranks 0-1 exited with status 7\n"),
-              std::string::npos)
-        << result.err;
-    EXPECT_TRUE(temp.empty()) << name;
-  }
-}
-
-TEST_F(TuttiRun, ForwardsUserSignalsAndGoesOn) {
-  Command command(withScript({"-n", "2", "--grace", "0"},
-                             "trap 'echo one' USR1; trap 'echo two; exit 0' USR2; echo ready; "
-                             "while :; do sleep 1; done"));
-  ASSERT_TRUE(awaitReady(command, 2));
-  command.kill(SIGUSR1);
-  ASSERT_TRUE(command.waitForOutput("[0] one", kPatience));
-  ASSERT_TRUE(command.waitForOutput("[1] one", kPatience));
-  command.kill(SIGUSR2);
-  const auto result = command.wait(kPatience);
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(count(result.out, "two\n"), 2U);
-}
-
-TEST_F(TuttiRun, RanksThatIgnoreAStopSignalAreKilledAfterTheGraceTime) {
-  Command command(
-      withScript({"-n", "2", "--grace", "0.2"}, "trap '' TERM; echo ready; while :; do sleep 1; done"));
-  ASSERT_TRUE(awaitReady(command, 2));
-  command.kill(SIGTERM);
-  const auto result = command.wait(kPatience);
-  EXPECT_EQ(result.exit_code, 128 + SIGKILL);
-  EXPECT_NE(result.err.find("ranks 0-1 stopped by tutti-run with SIGKILL\n"), std::string::npos)
-      << result.err;
-}
-
-TEST_F(TuttiRun, ASecondSigintKills) {
-  Command command(withScript({"-n", "2", "--grace", "1000"},
-                             "trap 'echo got' INT; echo ready; while :; do sleep 1; done"));
-  ASSERT_TRUE(awaitReady(command, 2));
-  command.kill(SIGINT);
-  ASSERT_TRUE(command.waitForOutput("[0] got", kPatience));
-  ASSERT_TRUE(command.waitForOutput("[1] got", kPatience));
-  command.kill(SIGINT);
-  const auto result = command.wait(kPatience);
-  EXPECT_FALSE(result.timed_out);
-  EXPECT_EQ(result.exit_code, 128 + SIGKILL) << result.err;
-}
-
-TEST_F(TuttiRun, ASignalThatWasIgnoredAtTheStartStaysIgnored) {
-  Command command({"sh", "-c", R"(trap '' HUP; exec "$0" "$@")", kTuttiRun, "-n", "1", "--grace", "0", "sh",
-                   "-c", "trap 'echo one; exit 0' USR1; echo ready; while :; do sleep 1; done"});
-  ASSERT_TRUE(awaitReady(command, 1));
-  command.kill(SIGHUP);
-  command.kill(SIGUSR1);
-  const auto result = command.wait(kPatience);
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("[0] one\n"), std::string::npos) << result.out;
-}
-
-TEST_F(TuttiRun, RanksAreWaitedForEvenWhereSigchldIsIgnored) {
-  const auto result = runCommand(
-      {"env", "--ignore-signal=CHLD", kTuttiRun, "-n", "2", "sh", "-c", "exit $RANK"}, {}, kPatience);
-  EXPECT_EQ(result.exit_code, 1) << result.err;
-  EXPECT_NE(result.err.find(") exited with status 1\n"), std::string::npos) << result.err;
-}
-
-TEST_F(TuttiRun, NoRankOutlivesALauncherThatIsKilled) {
-  const TempDirectory temp;
-  Command command(withScript({"-n", "3"}, "echo pid=$$.; echo ready; exec sleep 1000"),
-                  {{"TMPDIR", temp.path()}});
-  ASSERT_TRUE(awaitReady(command, 3));
-  command.kill(SIGKILL);
-  const auto result = command.wait(kPatience);
-  EXPECT_EQ(result.signal, SIGKILL);
-  const auto pids = numbersAfter(result.out, "pid=");
-  ASSERT_EQ(pids.size(), 3U) << result.out;
-  for (const int pid : pids) EXPECT_TRUE(awaitGone(pid)) << pid;
-}
-
-TEST_F(TuttiRun, AStalledReaderHoldsNeitherTheOtherStreamNorSignals) {
-  const TempDirectory temp;
-  // Nobody reads the launcher's standard output: the shell holds both ends of the FIFO.
-  Command command({"sh", "-c", R"(mkfifo "$1/p" && exec 9<>"$1/p" && exec "$0" -n 1 sh -c "$2" 2>&1 >&9)",
-                   kTuttiRun, temp.path(), "yes & sleep 0.3; echo ready >&2; wait"});
-  ASSERT_TRUE(awaitReady(command, 1));
-  command.kill(SIGTERM);
-  ASSERT_TRUE(command.waitForOutput("tutti-run: stopped by SIGTERM: rank 0 killed by", kPatience));
-  command.kill(SIGTERM);  // ends the wait for the reader
-  const auto result = command.wait(kPatience);
-  EXPECT_EQ(result.exit_code, 128 + SIGTERM);
-  EXPECT_FALSE(result.timed_out);
 }
 
 // --- --bind and --port ---
