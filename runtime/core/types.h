@@ -26,8 +26,14 @@ inline constexpr int kDataTypeCount = 12;
 enum class RedOp : std::uint8_t { sum = 0, prod = 1, max = 2, min = 3, avg = 4 };
 inline constexpr int kRedOpCount = 5;
 
-enum class Collective : std::uint8_t { all_reduce = 0, reduce_scatter = 1, all_gather = 2, broadcast = 3 };
-inline constexpr int kCollectiveCount = 4;
+enum class Collective : std::uint8_t {
+  all_reduce = 0,
+  reduce_scatter = 1,
+  all_gather = 2,
+  broadcast = 3,
+  reduce = 4
+};
+inline constexpr int kCollectiveCount = 5;
 
 /// Most ranks that one communicator may have in this version.
 inline constexpr int kMaxRanks = 64;
@@ -38,10 +44,13 @@ constexpr std::size_t sizeOf(DataType type) {
 }
 
 constexpr bool isReduction(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::reduce_scatter;
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
+         collective == Collective::reduce;
 }
 
-constexpr bool hasRoot(Collective collective) { return collective == Collective::broadcast; }
+constexpr bool hasRoot(Collective collective) {
+  return collective == Collective::broadcast || collective == Collective::reduce;
+}
 
 constexpr std::string_view name(DataType type) {
   constexpr std::string_view kNames[kDataTypeCount] = {"int8",   "uint8",    "int32",  "uint32",
@@ -57,7 +66,7 @@ constexpr std::string_view name(RedOp op) {
 
 constexpr std::string_view name(Collective collective) {
   constexpr std::string_view kNames[kCollectiveCount] = {"AllReduce", "ReduceScatter", "AllGather",
-                                                         "Broadcast"};
+                                                         "Broadcast", "Reduce"};
   return kNames[static_cast<int>(collective)];
 }
 
