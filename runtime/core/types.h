@@ -23,8 +23,10 @@ enum class DataType : std::uint8_t {
 };
 inline constexpr int kDataTypeCount = 12;
 
-enum class RedOp : std::uint8_t { sum = 0, prod = 1, max = 2, min = 3, avg = 4 };
-inline constexpr int kRedOpCount = 5;
+/// The first five are built in; premul_sum multiplies each rank's contribution by a scalar of the user first.
+enum class RedOp : std::uint8_t { sum = 0, prod = 1, max = 2, min = 3, avg = 4, premul_sum = 5 };
+inline constexpr int kRedOpCount = 5;     ///< the built-in ones, as ncclNumOps
+inline constexpr int kAllRedOpCount = 6;  ///< what a descriptor may hold
 
 enum class Collective : std::uint8_t {
   all_reduce = 0,
@@ -41,6 +43,13 @@ inline constexpr int kMaxRanks = 64;
 constexpr std::size_t sizeOf(DataType type) {
   constexpr std::size_t kSizes[kDataTypeCount] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
   return kSizes[static_cast<int>(type)];
+}
+
+constexpr bool isFloatingPoint(DataType type) { return static_cast<int>(type) >= 6; }
+
+constexpr bool isSigned(DataType type) {
+  return type == DataType::int8 || type == DataType::int32 || type == DataType::int64 ||
+         isFloatingPoint(type);
 }
 
 constexpr bool isReduction(Collective collective) {
@@ -60,7 +69,7 @@ constexpr std::string_view name(DataType type) {
 }
 
 constexpr std::string_view name(RedOp op) {
-  constexpr std::string_view kNames[kRedOpCount] = {"sum", "prod", "max", "min", "avg"};
+  constexpr std::string_view kNames[kAllRedOpCount] = {"sum", "prod", "max", "min", "avg", "mulsum"};
   return kNames[static_cast<int>(op)];
 }
 
