@@ -12,6 +12,7 @@
 
 #include "collectives/planner.h"
 #include "collectives/programs.h"
+#include "kernels/host/packets.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -28,6 +29,12 @@ std::uint32_t spinsFor(const Wiring& wiring) {
   // All ranks are on this host. Where they outnumber the cores, the peer waits for the core that a spin would
   // hold.
   return wiring.peers.size() <= static_cast<std::size_t>(CPU_COUNT(&cores)) ? kSpins : 0;
+}
+
+/// The settings with what this machine adds to them.
+Settings completed(Settings settings) {
+  settings.links.packet_bytes = packetSlotBytes();
+  return settings;
 }
 
 /// Marks a communicator as in use by this thread, so that abort knows and a second thread is refused.
@@ -54,10 +61,11 @@ class Occupancy {
 
 Communicator::Communicator(Process& process, Settings settings, int nranks, const UniqueId& id, int rank)
     : process_(process),
-      settings_(std::move(settings)),
+      settings_(completed(std::move(settings))),
       nranks_(nranks),
       rank_(rank),
       wiring_(makeWiring(process, settings_, nranks, id, rank)),
+      scratch_(hostScratchBytes(nranks)),
       monitor_(wiring_, rank, settings_, fault_,
                [this](const std::string& text) { process_.log().write(LogLevel::warn, rank_, text); }),
       wait_{fault_, monitor_, spinsFor(wiring_)} {
@@ -86,8 +94,8 @@ void Communicator::run(const Descriptor& descriptor, const void* send, void* rec
   mine.enter(++operation_, descriptor);
   monitor_.begin(operation_, descriptor);
   const UserBuffers buffers{static_cast<const std::byte*>(send), static_cast<std::byte*>(recv)};
-  const bool done = !fault_.tripped() && execute(makePlan(descriptor, nranks_, wiring_.shape), buffers) &&
-                    (!hasRoot(descriptor.collective) || monitor_.agree());
+  const bool done =
+      !fault_.tripped() && execute(makePlan(descriptor, nranks_, wiring_.shape, settings_.plan), buffers);
   if (!done) {
     publishFault();
     throwFault();
@@ -114,9 +122,11 @@ void Communicator::requireAllReceived() {
 
 bool Communicator::execute(const Plan& plan, const UserBuffers& buffers) {
   for (std::uint32_t lane = 0; lane < plan.lanes; ++lane) {
-    const MeshLinks& links = wiring_.lanes[lane];
-    HostExecutor executor(plan, buffers, links.inbound, links.outbound, wait_, fault_);
-    if (!runProgram(executor, plan, laneWork(plan, rank_, lane))) return false;
+    const MeshLinks& links = plan.slots == SlotForm::packets ? wiring_.packets : wiring_.lanes[lane];
+    HostExecutor executor(plan, buffers,
+                          {links.inbound, links.outbound, wiring_.peer_memory, wiring_.accepted, scratch_},
+                          wait_, fault_);
+    if (!runProgram(executor, plan, laneWork(plan, rank_, lane)) || fault_.tripped()) return false;
   }
   return true;
 }

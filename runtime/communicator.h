@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/host/host_executor.h"
 #include "runtime/core/descriptor.h"
@@ -59,6 +60,7 @@ class Communicator {
   int nranks_;
   int rank_;
   Wiring wiring_;
+  std::vector<std::byte> scratch_;  ///< for the executor
   FaultCell fault_;
   Monitor monitor_;
   WaitContext wait_;
