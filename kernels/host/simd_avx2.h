@@ -16,35 +16,28 @@ inline constexpr std::size_t kVectorBytes = 32;
 namespace tutti {
 namespace {
 
-/// Reads a vector's worth of 8- or 16-bit codes into lanes of 32 bits; storeCodes writes their low bits, of
-/// codes that have no others.
-template <class T>
-[[gnu::always_inline]] inline U32 loadCodes(const std::byte* from) {
-  if constexpr (sizeof(T) == 2) {
-    return bitsAs<U32>(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
-  } else {
-    return bitsAs<U32>(_mm256_cvtepu8_epi32(_mm_loadu_si64(from)));
-  }
+// The upper halves of what is narrowed are zero, so that packing does not saturate.
+[[gnu::always_inline]] inline U32 widenCodes(Codes16 codes) {
+  return bitsAs<U32>(_mm256_cvtepu16_epi32(bitsAs<__m128i>(codes)));
 }
-
-template <class T>
-[[gnu::always_inline]] inline void storeCodes(std::byte* to, U32 codes) {
+[[gnu::always_inline]] inline Codes16 narrowCodes(U32 codes) {
   const auto lanes = bitsAs<__m256i>(codes);
-  const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(lanes), _mm256_extracti128_si256(lanes, 1));
-  if constexpr (sizeof(T) == 2) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), words);
-  } else {
-    _mm_storeu_si64(to, _mm_packus_epi16(words, words));
-  }
+  return bitsAs<Codes16>(_mm_packus_epi32(_mm256_castsi256_si128(lanes), _mm256_extracti128_si256(lanes, 1)));
+}
+[[gnu::always_inline]] inline Codes16 loadBytes(const std::byte* from) {
+  return bitsAs<Codes16>(_mm_cvtepu8_epi16(_mm_loadu_si64(from)));
+}
+[[gnu::always_inline]] inline void storeBytes(std::byte* to, Codes16 codes) {
+  const auto words = bitsAs<__m128i>(codes);
+  _mm_storeu_si64(to, _mm_packus_epi16(words, words));
 }
 
-[[gnu::always_inline]] inline F32 loadFloat16(const std::byte* from) {
-  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+// The hardware's conversions do not look at the flags that flush denormals.
+[[gnu::always_inline]] inline F32 float16ToFloat(Codes16 codes) {
+  return _mm256_cvtph_ps(bitsAs<__m128i>(codes));
 }
-
-// The hardware's conversion does not look at the flags that flush denormals.
-[[gnu::always_inline]] inline void storeFloat16(std::byte* to, F32 values) {
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT));
+[[gnu::always_inline]] inline Codes16 floatToFloat16(F32 values) {
+  return bitsAs<Codes16>(_mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT));
 }
 
 }  // namespace

@@ -17,32 +17,25 @@ inline constexpr std::size_t kVectorBytes = 64;
 namespace tutti {
 namespace {
 
-/// Reads a vector's worth of 8- or 16-bit codes into lanes of 32 bits; storeCodes writes their low bits.
-template <class T>
-[[gnu::always_inline]] inline U32 loadCodes(const std::byte* from) {
-  if constexpr (sizeof(T) == 2) {
-    return bitsAs<U32>(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
-  } else {
-    return bitsAs<U32>(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
-  }
+[[gnu::always_inline]] inline U32 widenCodes(Codes16 codes) {
+  return bitsAs<U32>(_mm512_cvtepu16_epi32(bitsAs<__m256i>(codes)));
+}
+[[gnu::always_inline]] inline Codes16 narrowCodes(U32 codes) {
+  return bitsAs<Codes16>(_mm512_cvtepi32_epi16(bitsAs<__m512i>(codes)));
+}
+[[gnu::always_inline]] inline Codes16 loadBytes(const std::byte* from) {
+  return bitsAs<Codes16>(_mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+}
+[[gnu::always_inline]] inline void storeBytes(std::byte* to, Codes16 codes) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtepi16_epi8(bitsAs<__m256i>(codes)));
 }
 
-template <class T>
-[[gnu::always_inline]] inline void storeCodes(std::byte* to, U32 codes) {
-  if constexpr (sizeof(T) == 2) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(bitsAs<__m512i>(codes)));
-  } else {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtepi32_epi8(bitsAs<__m512i>(codes)));
-  }
+// The hardware's conversions do not look at the flags that flush denormals.
+[[gnu::always_inline]] inline F32 float16ToFloat(Codes16 codes) {
+  return _mm512_cvtph_ps(bitsAs<__m256i>(codes));
 }
-
-[[gnu::always_inline]] inline F32 loadFloat16(const std::byte* from) {
-  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-}
-
-// The hardware's conversion does not look at the flags that flush denormals.
-[[gnu::always_inline]] inline void storeFloat16(std::byte* to, F32 values) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT));
+[[gnu::always_inline]] inline Codes16 floatToFloat16(F32 values) {
+  return bitsAs<Codes16>(_mm512_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT));
 }
 
 }  // namespace
