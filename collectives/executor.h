@@ -23,7 +23,7 @@
 
 namespace tutti {
 
-/// Links of a lane by direction; a program for a ring uses number 0 of each.
+/// Links of a lane by direction, numbered by the rank at the other end.
 struct Inbound {
   std::uint16_t index = 0;
 };

@@ -13,10 +13,15 @@ struct LinkEnds {
   std::uint16_t inbound = 0;  ///< number of the link on `to`
 };
 
-/// Every rank sends to the next: number 0 on both sides. Empty for a single rank.
-inline std::vector<LinkEnds> ringLinks(int nranks) {
+/// Every rank to every other; links are numbered by the rank at the other end.
+inline std::vector<LinkEnds> meshLinks(int nranks) {
   std::vector<LinkEnds> links;
-  for (int rank = 0; nranks > 1 && rank < nranks; ++rank) links.push_back({rank, 0, (rank + 1) % nranks, 0});
+  for (int from = 0; from < nranks; ++from) {
+    for (int to = 0; to < nranks; ++to) {
+      if (from == to) continue;
+      links.push_back({from, static_cast<std::uint16_t>(to), to, static_cast<std::uint16_t>(from)});
+    }
+  }
   return links;
 }
 

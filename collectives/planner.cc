@@ -21,11 +21,28 @@ Program chooseProgram(Collective collective, int nranks) {
       return Program::ring_all_gather;
     case Collective::broadcast:
       return Program::chain_broadcast;
+    case Collective::reduce:
+      return Program::chain_reduce;
   }
   return Program::single;
 }
 
+constexpr std::uint32_t kBestSlotBytes = 128 * 1024;
+constexpr std::uint32_t kLeastSlotBytes = 4096;
+constexpr std::uint64_t kInboundBytes = 4 << 20;  ///< of all links that a rank receives by
+
 }  // namespace
+
+LinkShape fitShape(LinkShape shape, int nranks) {
+  if (shape.slot_bytes != 0) return shape;
+  const std::uint64_t slots =
+      std::uint64_t{shape.slot_count} * shape.lanes * static_cast<std::uint64_t>(std::max(1, nranks - 1));
+  const std::uint64_t share =
+      std::max<std::uint64_t>(kInboundBytes / slots, 1) / kLeastSlotBytes * kLeastSlotBytes;
+  shape.slot_bytes =
+      static_cast<std::uint32_t>(std::clamp<std::uint64_t>(share, kLeastSlotBytes, kBestSlotBytes));
+  return shape;
+}
 
 Plan makePlan(const Descriptor& descriptor, int nranks, const LinkShape& shape) {
   const std::uint64_t size = sizeOf(descriptor.type);

@@ -5,6 +5,10 @@
 
 namespace tutti {
 
+/// The shape with its slot size chosen, where it is left open: what all links that a rank receives by may
+/// take is bounded, however many ranks there are.
+LinkShape fitShape(LinkShape shape, int nranks);
+
 /// The plan of an operation on a communicator of `nranks` ranks whose links have `shape`.
 Plan makePlan(const Descriptor& descriptor, int nranks, const LinkShape& shape);
 

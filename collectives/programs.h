@@ -32,6 +32,8 @@ bool runProgram(E& exec, const Plan& plan, const LaneWork& work) {
       return ringAllGather(exec, work);
     case Program::chain_broadcast:
       return chainBroadcast(exec, work);
+    case Program::chain_reduce:
+      return chainReduce(exec, work);
   }
   return false;
 }

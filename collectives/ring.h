@@ -32,8 +32,14 @@ namespace tutti {
 struct Ring {
   std::int32_t nranks;
   std::int32_t rank;
-  Inbound left{};
-  Outbound right{};
+  Inbound left;
+  Outbound right;
+
+  constexpr Ring(std::int32_t nranks_in_ring, std::int32_t own_rank)
+      : nranks(nranks_in_ring),
+        rank(own_rank),
+        left{static_cast<std::uint16_t>(leftBy(1))},
+        right{static_cast<std::uint16_t>(leftBy(nranks_in_ring - 1))} {}
 
   /// The rank `distance` steps to the left.
   constexpr std::int32_t leftBy(std::int32_t distance) const {
@@ -70,7 +76,7 @@ bool ringEnd(E& exec, const Ring& ring, Operands dsts, Operands srcs, std::uint6
 /// Block r of the input (count elements each) is reduced over all ranks into the output of rank r.
 template <Executor E>
 bool ringReduceScatter(E& exec, const LaneWork& work) {
-  const Ring ring{work.nranks, work.rank};
+  const Ring ring(work.nranks, work.rank);
   for (std::uint64_t at = work.begin; at < work.end; at += work.slot_elements) {
     const std::uint64_t n = std::min(work.slot_elements, work.end - at);
     // What this rank handles in step k is the block of the rank k + 1 to its left; its own comes last.
@@ -90,7 +96,7 @@ bool ringReduceScatter(E& exec, const LaneWork& work) {
 /// The input of rank r (count elements) is copied to block r of every output.
 template <Executor E>
 bool ringAllGather(E& exec, const LaneWork& work) {
-  const Ring ring{work.nranks, work.rank};
+  const Ring ring(work.nranks, work.rank);
   for (std::uint64_t at = work.begin; at < work.end; at += work.slot_elements) {
     const std::uint64_t n = std::min(work.slot_elements, work.end - at);
     const auto block = [&](std::int32_t k) {
@@ -109,7 +115,7 @@ bool ringAllGather(E& exec, const LaneWork& work) {
 /// each; blocks at the end of the data may be short or empty, and are passed like all others.
 template <Executor E>
 bool ringAllReduce(E& exec, const LaneWork& work) {
-  const Ring ring{work.nranks, work.rank};
+  const Ring ring(work.nranks, work.rank);
   const auto nranks = static_cast<std::uint64_t>(ring.nranks);
   // Blocks start at multiples of 16 elements, so that a user's aligned buffer stays aligned.
   constexpr std::uint64_t kBlockGrain = 16;

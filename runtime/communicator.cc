@@ -63,11 +63,10 @@ Communicator::Communicator(Process& process, Settings settings, int nranks, cons
       wait_{fault_, monitor_, spinsFor(wiring_)} {
   process_.log().write(LogLevel::version, rank_,
                        fmt::format("NCCL API {}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH));
-  process_.log().write(
-      LogLevel::info, rank_,
-      fmt::format("joined a communicator of {}: {}; {} lane(s) of {} slots of {} bytes", nranks_,
-                  wiring_.summary.empty() ? "alone" : wiring_.summary, settings_.links.lanes,
-                  settings_.links.slot_count, settings_.links.slot_bytes));
+  process_.log().write(LogLevel::info, rank_,
+                       fmt::format("joined a communicator of {}: {}; {} lane(s) of {} slots of {} bytes",
+                                   nranks_, wiring_.summary.empty() ? "alone" : wiring_.summary,
+                                   wiring_.shape.lanes, wiring_.shape.slot_count, wiring_.shape.slot_bytes));
 }
 
 Communicator::~Communicator() {
@@ -87,12 +86,7 @@ void Communicator::run(const Descriptor& descriptor, const void* send, void* rec
   mine.enter(++operation_, descriptor);
   monitor_.begin(operation_, descriptor);
   const UserBuffers buffers{static_cast<const std::byte*>(send), static_cast<std::byte*>(recv)};
-  // What lies unread before this rank takes part can only belong to this operation: the left neighbour cannot
-  // finish it without this rank. Anything else was sent by a call that this rank did not make.
-  if (const SlotHeader* unread = unreadSlot(); unread != nullptr && unread->descriptor != descriptor) {
-    monitor_.differs(wiring_.from_left->lanes()[0].peer, unread->descriptor);
-  }
-  const bool done = !fault_.tripped() && execute(makePlan(descriptor, nranks_, settings_.links), buffers) &&
+  const bool done = !fault_.tripped() && execute(makePlan(descriptor, nranks_, wiring_.shape), buffers) &&
                     (!hasRoot(descriptor.collective) || monitor_.agree());
   if (!done) {
     publishFault();
@@ -101,35 +95,27 @@ void Communicator::run(const Descriptor& descriptor, const void* send, void* rec
   mine.completed.store(operation_, std::memory_order_release);
 }
 
-const SlotHeader* Communicator::unreadSlot() const {
-  if (wiring_.from_left == nullptr) return nullptr;
-  for (const LinkView& link : wiring_.from_left->lanes()) {
-    const std::uint64_t next = link.released->value.load(std::memory_order_relaxed);
-    if (link.posted->value.load(std::memory_order_acquire) > next) return &link.header(next);
-  }
-  return nullptr;
-}
-
 void Communicator::requireAllReceived() {
-  const SlotHeader* unread = unreadSlot();
-  if (unread == nullptr || fault_.tripped()) return;
-  throw Error(
-      ncclInvalidUsage,
-      fmt::format(
-          "rank {} of {}: the communicator ends, but rank {} sent data for {}, which no call of this rank "
-          "received. All ranks must make the same calls in the same order",
-          rank_, nranks_, wiring_.from_left->lanes()[0].peer, describe(unread->descriptor)));
+  if (fault_.tripped()) return;
+  for (const MeshLinks& lane : wiring_.lanes) {
+    for (const LinkView& link : lane.inbound) {
+      if (link.peer < 0) continue;
+      const std::uint64_t next = link.released->value.load(std::memory_order_relaxed);
+      if (link.posted->value.load(std::memory_order_acquire) == next) continue;
+      throw Error(
+          ncclInvalidUsage,
+          fmt::format(
+              "rank {} of {}: the communicator ends, but rank {} sent data for {}, which no call of this "
+              "rank received. All ranks must make the same calls in the same order",
+              rank_, nranks_, link.peer, describe(link.header(next).descriptor)));
+    }
+  }
 }
 
 bool Communicator::execute(const Plan& plan, const UserBuffers& buffers) {
   for (std::uint32_t lane = 0; lane < plan.lanes; ++lane) {
-    std::span<const LinkView> inbound;
-    std::span<const LinkView> outbound;
-    if (nranks_ > 1) {
-      inbound = std::span(wiring_.from_left->lanes()).subspan(lane, 1);
-      outbound = std::span(wiring_.to_right->lanes()).subspan(lane, 1);
-    }
-    HostExecutor executor(plan, buffers, inbound, outbound, wait_, fault_);
+    const MeshLinks& links = wiring_.lanes[lane];
+    HostExecutor executor(plan, buffers, links.inbound, links.outbound, wait_, fault_);
     if (!runProgram(executor, plan, laneWork(plan, rank_, lane))) return false;
   }
   return true;

@@ -40,8 +40,8 @@ class Communicator {
   /// second until it has left. False when it has not: the object must then not be destroyed.
   bool abort();
 
-  /// Throws Error when the left neighbour sent something that no operation of this rank received: the calls
-  /// differed. For the end of the communicator.
+  /// Throws Error when a peer sent something that no operation of this rank received: the calls differed. For
+  /// the end of the communicator.
   void requireAllReceived();
 
   /// Whether a thread is inside run().
@@ -51,7 +51,6 @@ class Communicator {
 
  private:
   bool execute(const Plan& plan, const UserBuffers& buffers);
-  const SlotHeader* unreadSlot() const;
   void publishFault();
   [[noreturn]] void throwFault() const;
 

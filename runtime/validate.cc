@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "kernels/host/combine.h"
 #include "runtime/communicator.h"
 #include "tutti/error.h"
 
@@ -38,11 +37,6 @@ void validateEnumerators(const Descriptor& d, int nranks) {
   if (isReduction(d.collective)) {
     if (static_cast<int>(d.op) >= kRedOpCount) {
       refuse(fmt::format("{}: op {} is not an ncclRedOp_t", call, static_cast<int>(d.op)));
-    }
-    if (combineFunction(d.type, d.op) == nullptr) {
-      refuse(fmt::format(
-          "{}: this version has no {} of {}. It has sum, avg and max of float, double, int32 and bfloat16",
-          call, name(d.op), name(d.type)));
     }
   }
   if (hasRoot(d.collective) && (d.root < 0 || d.root >= nranks)) {

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 #include <sodium.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <map>
+#include <utility>
 
+#include "collectives/planner.h"
 #include "runtime/bootstrap.h"
 #include "transports/inproc/inproc_transport.h"
-#include "transports/link_memory.h"
 #include "transports/memory_budget.h"
 #include "transports/shm/mailbox.h"
 #include "transports/shm/shm_transport.h"
@@ -16,11 +20,15 @@
 namespace tutti {
 namespace {
 
-/// What every rank tells all others once it has made its receiving ends.
-struct Offers {
-  Offer link;   ///< of the links from its left neighbour
-  Offer board;  ///< rank 0 only
+/// What every rank tells all others of its memory, once it has made it.
+struct Offer {
+  SegmentToken token{};
+  std::uint64_t address = 0;  ///< in its process
+  std::int32_t fd = -1;       ///< in its process
 };
+
+/// What a rank can do with the memory of each other rank.
+using AccessTable = std::array<MemoryAccess, kMaxRanks>;
 
 MailboxKey mailboxKey(const Secret& secret) {
   constexpr char kPurpose[] = "tutti mailbox";
@@ -43,6 +51,8 @@ void requireEqualSettings(const std::vector<PeerInfo>& peers) {
     require(peer, "TUTTI_SLOT_BYTES", peer.links.slot_bytes, first.slot_bytes);
     require(peer, "TUTTI_SLOTS", peer.links.slot_count, first.slot_count);
     require(peer, "TUTTI_LANES", peer.links.lanes, first.lanes);
+    require(peer, "the data bytes of a packet slot (by CPU and build)", peer.links.packet_bytes,
+            first.packet_bytes);
   }
 }
 
@@ -62,9 +72,9 @@ class Wirer {
   Wiring wire() {
     try {
       meet();
-      makeReceivingEnds();
-      joinSendingEnds();
-      bootstrap_.allGather(std::uint8_t{1});  // nobody starts before all are connected
+      connectMemory();
+      connectLinks();
+      learnAccess();  // nobody starts before all are connected
       bootstrap_.leave();
       return std::move(wiring_);
     } catch (const Error& error) {
@@ -82,14 +92,13 @@ class Wirer {
     self_.links = settings_.links;
     wiring_.peers = bootstrap_.allGather(self_);
     requireEqualSettings(wiring_.peers);
+    wiring_.shape = fitShape(settings_.links, nranks_);
     // All ranks take their memory at the same moment: what fits one by one need not fit together.
-    requireFreeMemory(static_cast<std::size_t>(nranks_) * linkBytes(settings_.links) + boardBytes());
+    requireFreeMemory(static_cast<std::size_t>(nranks_) * memoryBytes());
     wiring_.watch = std::make_unique<PeerWatch>(wiring_.peers, self_);
   }
 
-  const PeerInfo& peer(int rank) const {
-    return wiring_.peers[static_cast<std::size_t>((rank + nranks_) % nranks_)];
-  }
+  std::size_t memoryBytes() const { return RankMemory::bytes(wiring_.shape, nranks_); }
 
   Transport& transportTo(const PeerInfo& peer) {
     Transport* best = nullptr;
@@ -111,45 +120,85 @@ class Wirer {
                             describe(self_), describe(peer), reasons));
   }
 
-  void makeReceivingEnds() {
-    if (rank_ == 0) {
-      wiring_.board_memory = process_.segments().create(boardBytes());
-      for (const PeerInfo& other : wiring_.peers) {
-        if (&transportTo(other) == &shm_) mailbox_.send(other, *wiring_.board_memory, deadline_);
+  void connectMemory() {
+    mine_ = process_.segments().create(memoryBytes());
+    RankMemory(mine_, wiring_.shape, nranks_, rank_).token() = mine_->token();
+    offers_ = bootstrap_.allGather(
+        Offer{mine_->token(), reinterpret_cast<std::uintptr_t>(mine_->data()), mine_->fd()});
+    // In rounds, so that every rank receives while it sends: what a transport hands over may queue up.
+    std::vector<std::shared_ptr<Segment>> segments(index(nranks_));
+    segments[index(rank_)] = mine_;
+    std::map<std::string, int> used;
+    for (int distance = 1; distance < nranks_; ++distance) {
+      const PeerInfo& to = wiring_.peers[index((rank_ + distance) % nranks_)];
+      const PeerInfo& from = wiring_.peers[index((rank_ - distance + nranks_) % nranks_)];
+      transportTo(to).offer(to, *mine_, deadline_);
+      Transport& transport = transportTo(from);
+      segments[index(from.rank)] =
+          transport.connect(from, offers_[index(from.rank)].token, memoryBytes(), deadline_);
+      ++used[transport.name()];
+    }
+    for (int rank = 0; rank < nranks_; ++rank) {
+      wiring_.memories.emplace_back(std::move(segments[index(rank)]), wiring_.shape, nranks_, rank);
+      wiring_.board.add(wiring_.memories.back().status());
+    }
+    for (const auto& [name, count] : used) {
+      wiring_.summary += fmt::format("{}{} peer(s) by {}", wiring_.summary.empty() ? "" : ", ", count, name);
+    }
+  }
+
+  void connectLinks() {
+    const auto mesh = [this](const auto& linkOf) {
+      MeshLinks links{std::vector<LinkView>(index(nranks_)), std::vector<LinkView>(index(nranks_))};
+      for (int peer = 0; peer < nranks_; ++peer) {
+        if (peer == rank_) continue;
+        links.inbound[index(peer)] = linkOf(wiring_.memories[index(rank_)], peer);
+        links.outbound[index(peer)] = linkOf(wiring_.memories[index(peer)], rank_);
+        links.inbound[index(peer)].peer = peer;
+        links.outbound[index(peer)].peer = peer;
       }
-      mine_.board = {wiring_.board_memory->token()};
+      return links;
+    };
+    for (std::uint32_t lane = 0; lane < wiring_.shape.lanes; ++lane) {
+      wiring_.lanes.push_back(
+          mesh([lane](const RankMemory& memory, int sender) { return memory.link(lane, sender); }));
     }
-    if (nranks_ == 1) return;
-    const PeerInfo& left = peer(rank_ - 1);
-    Transport& transport = transportTo(left);
-    wiring_.from_left = transport.offer(left, settings_.links, deadline_, mine_.link);
-    wiring_.summary = fmt::format("receives from rank {} by {}", left.rank, transport.name());
+    wiring_.packets = mesh([](const RankMemory& memory, int sender) { return memory.packets(sender); });
   }
 
-  void joinSendingEnds() {
-    const auto offers = bootstrap_.allGather(mine_);
-    if (rank_ != 0) joinBoard(offers[0].board);
-    wiring_.board = reinterpret_cast<RankStatus*>(wiring_.board_memory->data());
-    if (nranks_ == 1) return;
-    const PeerInfo& right = peer(rank_ + 1);
-    Transport& transport = transportTo(right);
-    wiring_.to_right = transport.connect(right, settings_.links,
-                                         offers[static_cast<std::size_t>(right.rank)].link, deadline_);
-    wiring_.summary += fmt::format(", sends to rank {} by {}", right.rank, transport.name());
-  }
-
-  void joinBoard(const Offer& offer) {
-    if (&transportTo(peer(0)) == &inproc_) {
-      wiring_.board_memory = process_.segments().find(offer.token);
-    } else {
-      const UniqueFd fd = mailbox_.receive(peer(0), offer.token, deadline_);
-      wiring_.board_memory = process_.segments().map(offer.token, fd.get(), boardBytes());
+  void learnAccess() {
+    AccessTable mine{};
+    for (const PeerInfo& peer : wiring_.peers) {
+      const bool is_same_process = peer.process_token == self_.process_token;
+      wiring_.peer_memory.emplace_back(peer, wiring_.memories[index(peer.rank)].regions(), is_same_process,
+                                       process_.segments());
+      const Offer& offer = offers_[index(peer.rank)];
+      mine[index(peer.rank)] = wiring_.peer_memory.back().probe(offer.token, offer.address, offer.fd);
     }
-    if (wiring_.board_memory == nullptr)
-      throw Error(ncclRemoteError, describe(peer(0)) + " left during init");
+    for (const AccessTable& theirs : bootstrap_.allGather(mine)) {
+      wiring_.accepted.push_back(theirs[index(rank_)]);
+    }
+    sayAccess();
   }
 
-  std::size_t boardBytes() const { return static_cast<std::size_t>(nranks_) * sizeof(RankStatus); }
+  /// For people who wonder why large buffers are slow.
+  void sayAccess() {
+    const auto count = [this](auto member) {
+      return std::ranges::count_if(wiring_.accepted, [member](const MemoryAccess& a) { return a.*member; });
+    };
+    const auto direct = count(&MemoryAccess::direct);
+    const auto others = nranks_ - static_cast<int>(direct);  // this rank is one of the direct ones
+    if (others == 0) return;
+    wiring_.summary += fmt::format("; of {} in other processes, {} may map registered buffers", others,
+                                   count(&MemoryAccess::regions));
+    wiring_.summary +=
+        fmt::format(", {} may copy any memory (process_vm_readv{})", count(&MemoryAccess::copies),
+                    count(&MemoryAccess::copies) < others
+                        ? ": forbidden here by Yama's ptrace_scope, seccomp or namespaces"
+                        : "");
+  }
+
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 
   Process& process_;
   const Settings& settings_;
@@ -161,7 +210,8 @@ class Wirer {
   ShmTransport shm_;
   Bootstrap bootstrap_;
   PeerInfo self_;
-  Offers mine_;
+  std::shared_ptr<Segment> mine_;
+  std::vector<Offer> offers_;
   Wiring wiring_;
 };
 

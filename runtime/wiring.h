@@ -5,27 +5,50 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/link.h"
 #include "runtime/core/peer.h"
+#include "runtime/core/plan.h"
 #include "runtime/core/rank_status.h"
 #include "runtime/peers.h"
 #include "runtime/process.h"
 #include "runtime/unique_id.h"
+#include "transports/peer_memory.h"
+#include "transports/rank_memory.h"
 #include "transports/transport.h"
 
 namespace tutti {
+
+/// The status lines of all ranks, each in its rank's own memory.
+class Board {
+ public:
+  void add(RankStatus& status) { lines_.push_back(&status); }
+  RankStatus& operator[](int rank) const { return *lines_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  std::vector<RankStatus*> lines_;
+};
+
+/// Links with every other rank, numbered by rank. The entry of this rank itself is empty.
+struct MeshLinks {
+  std::vector<LinkView> inbound;
+  std::vector<LinkView> outbound;
+};
 
 /// The connected surroundings of one rank.
 struct Wiring {
   std::vector<PeerInfo> peers;  ///< by rank
   std::unique_ptr<PeerWatch> watch;
-  std::shared_ptr<Segment> board_memory;
-  RankStatus* board = nullptr;            ///< one line per rank, in board_memory
-  std::unique_ptr<LinkBundle> from_left;  ///< this rank receives; nullptr for a single rank
-  std::unique_ptr<LinkBundle> to_right;   ///< this rank sends
-  std::string summary;                    ///< how the neighbours are connected, for the log
+  std::vector<RankMemory> memories;  ///< by rank
+  Board board;
+  std::vector<MeshLinks> lanes;
+  MeshLinks packets;
+  std::vector<PeerMemory> peer_memory;  ///< by rank: what this rank can do with theirs
+  std::vector<MemoryAccess> accepted;   ///< by rank: what they can do with this rank's
+  LinkShape shape;                      ///< of the links, fitted to the rank count
+  std::string summary;                  ///< how the ranks are connected, for the log
 };
 
-/// Meets the other ranks and connects to the ring neighbours. Throws Error naming what failed, and where;
+/// Meets the other ranks and connects to each of them. Throws Error naming what failed, and where;
 /// then all ranks that are still at it get that error too.
 Wiring makeWiring(Process& process, const Settings& settings, int nranks, const UniqueId& id, int rank);
 

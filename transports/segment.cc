@@ -24,8 +24,9 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
                                            std::strerror(error), error, remedy));
 }
 
-std::byte* mapShared(int fd, std::size_t bytes) {
-  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+/// `flags`: MAP_POPULATE where the memory will all be used; a peer uses little of what it maps.
+std::byte* mapShared(int fd, std::size_t bytes, int flags) {
+  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, 0);
   return data == MAP_FAILED ? nullptr : static_cast<std::byte*>(data);
 }
 
@@ -43,7 +44,7 @@ std::shared_ptr<Segment> Segment::create(const SegmentToken& token, std::size_t 
   if (fd < 0) fail("memfd_create", bytes, "Check the limit of open files (ulimit -n).");
   const int error = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
   std::byte* data = nullptr;
-  if (error == 0 && ::fcntl(fd, F_ADD_SEALS, kSeals) == 0) data = mapShared(fd, bytes);
+  if (error == 0 && ::fcntl(fd, F_ADD_SEALS, kSeals) == 0) data = mapShared(fd, bytes, MAP_POPULATE);
   if (data == nullptr) {
     if (error != 0) errno = error;
     const int saved = errno;
@@ -62,7 +63,7 @@ std::shared_ptr<Segment> Segment::map(const SegmentToken& token, int fd, std::si
     throw Error(ncclSystemError,
                 fmt::format("a peer handed over something else than a sealed segment of {} bytes", bytes));
   }
-  std::byte* data = mapShared(fd, bytes);
+  std::byte* data = mapShared(fd, bytes, 0);
   if (data == nullptr) fail("mmap", bytes, "Check the limit of address space (ulimit -v).");
   return std::shared_ptr<Segment>(new Segment(token, data, bytes, -1));
 }

@@ -8,7 +8,7 @@
 
 #include "kernels/host/host_executor.h"
 #include "runtime/core/wait.h"
-#include "transports/link_memory.h"
+#include "transports/rank_memory.h"
 
 namespace tutti {
 namespace {
@@ -46,8 +46,10 @@ void slotHandOver(benchmark::State& state) {
   const auto bytes = static_cast<std::uint32_t>(state.range(0));
   const LinkShape shape{.lanes = 1, .slot_count = 4, .slot_bytes = std::max(64U, bytes)};
   SegmentCache cache;
-  const SegmentLinks there(cache.create(linkBytes(shape)), shape, 1);
-  const SegmentLinks back(cache.create(linkBytes(shape)), shape, 0);
+  const RankMemory memory0(cache.create(RankMemory::bytes(shape, 2)), shape, 2, 0);
+  const RankMemory memory1(cache.create(RankMemory::bytes(shape, 2)), shape, 2, 1);
+  const std::vector<LinkView> there{memory1.link(0, 0)};
+  const std::vector<LinkView> back{memory0.link(0, 1)};
   FaultCell fault;
   NoMonitor monitor;
   const WaitContext wait{fault, monitor, 1000};
@@ -69,11 +71,11 @@ void slotHandOver(benchmark::State& state) {
     return first || send();
   };
   std::thread echo([&] {
-    HostExecutor exec(plan, {other.data(), other.data()}, there.lanes(), back.lanes(), wait, fault);
+    HostExecutor exec(plan, {other.data(), other.data()}, there, back, wait, fault);
     while (turn(exec, false)) {
     }
   });
-  HostExecutor exec(plan, {here.data(), here.data()}, back.lanes(), there.lanes(), wait, fault);
+  HostExecutor exec(plan, {here.data(), here.data()}, back, there, wait, fault);
   for (auto _ : state) turn(exec, true);
   fault.trip(ncclInternalError, "the benchmark is over");
   echo.join();

@@ -47,7 +47,9 @@ void HostExecutor::post(Outbound out, std::uint64_t n) {
   const LinkView& link = outbound_[out.index];
   const std::uint64_t sequence = link.posted->value.load(std::memory_order_relaxed);
   assert(sequence - link.released->value.load(std::memory_order_relaxed) < link.slot_count);
-  link.header(sequence) = {.sequence = sequence, .descriptor = plan_.descriptor, .bytes = n * element_bytes_};
+  link.header(sequence) = {.sequence = sequence,
+                           .descriptor = plan_.descriptor,
+                           .bytes = static_cast<std::uint32_t>(n * element_bytes_)};
   // Publishes the slot and its header; pairs with the acquire in await.
   link.posted->value.store(sequence + 1, std::memory_order_release);
 }

@@ -173,7 +173,7 @@ void Sim::checkLink(std::uint32_t lane, SimLink& link) {
   // Only the latest use of a slot is still known; that is enough, for drain settles all at once.
   const std::uint64_t known = link.posted - std::min<std::uint64_t>(link.posted, link.slots.size());
   for (std::uint64_t sequence = std::max(link.settled, known); sequence < link.posted; ++sequence) {
-    if (link.at(sequence).header.kind != SlotKind::reference) continue;
+    if (link.at(sequence).header.kind != SlotKind::address) continue;
     blame(fmt::format("returned without draining reference {} to rank {}", sequence, link.ends.to));
   }
 }
@@ -208,7 +208,7 @@ void Sim::checkNotLent(int rank, const std::byte* data, std::uint64_t n, bool wr
       if (link.ends.from != rank) continue;
       for (std::uint64_t sequence = link.settled; sequence < link.posted; ++sequence) {
         const Slot& slot = link.at(sequence);
-        if (slot.header.kind != SlotKind::reference) continue;
+        if (slot.header.kind != SlotKind::address) continue;
         const bool is_lent_for_writing = slot.reference.where == Operand::Where::output;
         const std::byte* lent = userRange(rank, slot.reference, 0).data;
         const bool overlaps = lent < data + n * element_bytes_ && data < lent + slot.header.bytes;
@@ -252,7 +252,7 @@ Sim::Range Sim::resolveDestination(int rank, std::uint32_t lane, const Operand& 
     // A direct write: the peer lent its output.
     SimLink& link = inbound(rank, lane, operand.link);
     Slot& slot = link.at(link.released);
-    require(slot.state == SlotState::reading && slot.header.kind == SlotKind::reference &&
+    require(slot.state == SlotState::reading && slot.header.kind == SlotKind::address &&
                 slot.reference.where == Operand::Where::output,
             "writes to a slot that is not a reference to its peer's output");
     require(n * element_bytes_ <= slot.header.bytes, "writes more than was lent");
@@ -280,8 +280,8 @@ void Sim::publish(int rank, std::uint32_t lane, Outbound out, std::uint64_t n, c
   }
   slot.header = {.sequence = link.posted,
                  .descriptor = plan_.descriptor,
-                 .kind = reference == nullptr ? SlotKind::inline_data : SlotKind::reference,
-                 .bytes = n * element_bytes_};
+                 .kind = reference == nullptr ? SlotKind::inline_data : SlotKind::address,
+                 .bytes = static_cast<std::uint32_t>(n * element_bytes_)};
   slot.state = SlotState::posted;
   ++link.posted;
   require(link.posted <= link.released + link.slots.size(), "breaks the link invariant");

@@ -6,7 +6,7 @@ namespace tutti {
 
 std::string describe(const Descriptor& d) {
   if (static_cast<int>(d.collective) >= kCollectiveCount || static_cast<int>(d.type) >= kDataTypeCount ||
-      static_cast<int>(d.op) >= kRedOpCount) {
+      static_cast<int>(d.op) >= kAllRedOpCount) {
     return "an operation this version does not know";
   }
   const auto call = fmt::format("{}(count {}, {}", name(d.collective), d.count, name(d.type));

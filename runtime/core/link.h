@@ -26,9 +26,10 @@ struct alignas(128) Counter {
 static_assert(sizeof(Counter) == 128 && std::atomic<std::uint64_t>::is_always_lock_free);
 
 /// How a slot carries its data.
-enum class SlotKind : std::uint32_t {
+enum class SlotKind : std::uint16_t {
   inline_data = 0,  ///< the bytes are in the slot
-  reference = 1,    ///< the bytes stay in a registered region of the sender until the slot is released
+  region = 1,       ///< the bytes stay in a region of the sender until the slot is released; see region.h
+  address = 2,      ///< the same, in memory of the sender's process that is no region
 };
 
 /// Precedes every slot. Written by the sender before `posted` is advanced, read by the receiver after.
@@ -36,19 +37,33 @@ struct SlotHeader {
   std::uint64_t sequence = 0;  ///< the value of `posted` before this slot: 0, 1, 2, ...
   Descriptor descriptor;       ///< of the operation that the slot belongs to
   SlotKind kind = SlotKind::inline_data;
-  std::uint32_t region = 0;    ///< reference: number of the sender's region
-  std::uint64_t bytes = 0;     ///< length of the data
-  std::uint64_t offset = 0;    ///< reference: where in the region the data starts
-  std::uint64_t checksum = 0;  ///< of the data, on links whose medium may corrupt it; else 0
-  std::uint64_t reserved = 0;
+  std::uint16_t returns = 0;  ///< 1: the receiver leaves a result of the same length; inline: in the slot
+  std::uint32_t bytes = 0;    ///< length of the data
+  /// Reference: where the data is and where the result belongs, as offsets into the regions or as addresses.
+  /// Inline: `from` is the data's checksum on links whose medium may corrupt it, else 0; `to` is the first
+  /// element of the result in the sender's output, for the sender itself.
+  std::uint64_t from = 0;
+  std::uint64_t to = 0;
+  std::uint32_t from_region = 0;
+  std::uint32_t to_region = 0;
+  std::uint64_t scale = 0;  ///< what the sender's own contribution is multiplied by, where operations scale
 };
 static_assert(sizeof(SlotHeader) == 64 && std::is_trivially_copyable_v<SlotHeader>);
+
+/// Packet links carry small messages without headers: data and flag travel in one store. Their slots are
+/// lines of 64 bytes; see kernels/host/packets.h. Links of the two directions between a pair of ranks work
+/// together, in programs in which every pair exchanges both ways: having received packet slot k from a peer,
+/// a rank knows that the peer has read slot k - 1 that it sent. So two slots need no acknowledgements.
+/// `posted` and `released` are each used by their writer only.
+inline constexpr std::uint32_t kPacketLineBytes = 64;
+inline constexpr std::uint32_t kPacketLines = 128;  ///< per slot
+inline constexpr std::uint32_t kPacketSlots = 2;
 
 /// What executors see of a link: where things are. Copied freely; whoever made the link keeps it alive.
 struct LinkView {
   Counter* posted = nullptr;
   Counter* released = nullptr;
-  SlotHeader* headers = nullptr;  ///< slot_count of them
+  SlotHeader* headers = nullptr;  ///< slot_count of them; packet links have none
   std::byte* data = nullptr;      ///< slot_count * slot_bytes
   std::uint32_t slot_count = 0;
   std::uint32_t slot_bytes = 0;

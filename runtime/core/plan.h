@@ -13,14 +13,16 @@ enum class Program : std::uint8_t {
   ring_all_reduce,
   ring_reduce_scatter,
   ring_all_gather,
-  chain_broadcast
+  chain_broadcast,
+  chain_reduce
 };
 
 /// Sizes of the links, equal on all ranks of a communicator (compared when it is made).
 struct LinkShape {
   std::uint32_t lanes = 1;
   std::uint32_t slot_count = 4;  ///< at least 2: a ring step holds one slot while it fills the next
-  std::uint32_t slot_bytes = 0;  ///< data bytes per slot, a multiple of 64
+  std::uint32_t slot_bytes = 0;  ///< data bytes per slot, a multiple of 64; 0: as many as suit the rank count
+  std::uint32_t packet_bytes = 0;  ///< data bytes per packet slot, as this machine writes packets
 
   friend bool operator==(const LinkShape&, const LinkShape&) = default;
 };

@@ -68,8 +68,11 @@ constexpr Row kRows[] = {
       "seconds without progress after which an operation fails once every rank has entered it; 0 waits for "
       "ever"},
      [](Settings& s, const Row& r, std::string_view v) { s.stall_timeout = seconds(r, v); }},
-    {{"TUTTI_SLOT_BYTES", "131072", "data bytes of one slot of a link, a multiple of 64; equal on all ranks"},
+    {{"TUTTI_SLOT_BYTES", "auto",
+      "data bytes of one slot of a link, a multiple of 64; equal on all ranks; auto: 131072, and less where "
+      "more than 8 ranks share links"},
      [](Settings& s, const Row& r, std::string_view v) {
+       if (v == "auto") return;
        s.links.slot_bytes = static_cast<std::uint32_t>(wholeNumber(r, v, 64, 1U << 28));
        if (s.links.slot_bytes % 64 != 0) refuse(r, v, "a multiple of 64");
      }},

@@ -23,11 +23,19 @@ enum class DataType : std::uint8_t {
 };
 inline constexpr int kDataTypeCount = 12;
 
-enum class RedOp : std::uint8_t { sum = 0, prod = 1, max = 2, min = 3, avg = 4 };
-inline constexpr int kRedOpCount = 5;
+/// The first five are built in; premul_sum multiplies each rank's contribution by a scalar of the user first.
+enum class RedOp : std::uint8_t { sum = 0, prod = 1, max = 2, min = 3, avg = 4, premul_sum = 5 };
+inline constexpr int kRedOpCount = 5;     ///< the built-in ones, as ncclNumOps
+inline constexpr int kAllRedOpCount = 6;  ///< what a descriptor may hold
 
-enum class Collective : std::uint8_t { all_reduce = 0, reduce_scatter = 1, all_gather = 2, broadcast = 3 };
-inline constexpr int kCollectiveCount = 4;
+enum class Collective : std::uint8_t {
+  all_reduce = 0,
+  reduce_scatter = 1,
+  all_gather = 2,
+  broadcast = 3,
+  reduce = 4
+};
+inline constexpr int kCollectiveCount = 5;
 
 /// Most ranks that one communicator may have in this version.
 inline constexpr int kMaxRanks = 64;
@@ -37,11 +45,21 @@ constexpr std::size_t sizeOf(DataType type) {
   return kSizes[static_cast<int>(type)];
 }
 
-constexpr bool isReduction(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::reduce_scatter;
+constexpr bool isFloatingPoint(DataType type) { return static_cast<int>(type) >= 6; }
+
+constexpr bool isSigned(DataType type) {
+  return type == DataType::int8 || type == DataType::int32 || type == DataType::int64 ||
+         isFloatingPoint(type);
 }
 
-constexpr bool hasRoot(Collective collective) { return collective == Collective::broadcast; }
+constexpr bool isReduction(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
+         collective == Collective::reduce;
+}
+
+constexpr bool hasRoot(Collective collective) {
+  return collective == Collective::broadcast || collective == Collective::reduce;
+}
 
 constexpr std::string_view name(DataType type) {
   constexpr std::string_view kNames[kDataTypeCount] = {"int8",   "uint8",    "int32",  "uint32",
@@ -51,13 +69,13 @@ constexpr std::string_view name(DataType type) {
 }
 
 constexpr std::string_view name(RedOp op) {
-  constexpr std::string_view kNames[kRedOpCount] = {"sum", "prod", "max", "min", "avg"};
+  constexpr std::string_view kNames[kAllRedOpCount] = {"sum", "prod", "max", "min", "avg", "mulsum"};
   return kNames[static_cast<int>(op)];
 }
 
 constexpr std::string_view name(Collective collective) {
   constexpr std::string_view kNames[kCollectiveCount] = {"AllReduce", "ReduceScatter", "AllGather",
-                                                         "Broadcast"};
+                                                         "Broadcast", "Reduce"};
   return kNames[static_cast<int>(collective)];
 }
 

@@ -46,7 +46,7 @@ Replay traceWith(const Case& c, const Run& run) {
       traces[static_cast<std::size_t>(rank)].push_back(executor.events());
     }
   }
-  return replay(traces, {.links = ringLinks(c.nranks),
+  return replay(traces, {.links = meshLinks(c.nranks),
                          .slot_count = c.slots,
                          .slot_elements = plan.slot_elements,
                          .input_elements = test::inputCount(c.collective, c.nranks, c.count),
@@ -58,6 +58,9 @@ Symbol expected(const Case& c, int rank, std::uint64_t i) {
   const std::uint64_t all = c.nranks == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << c.nranks) - 1;
   switch (c.collective) {
     case Collective::all_reduce:
+      return {.own = all, .element = i, .lasts = 1};
+    case Collective::reduce:
+      if (rank != c.root) return {};
       return {.own = all, .element = i, .lasts = 1};
     case Collective::reduce_scatter:
       return {.own = all, .element = static_cast<std::uint64_t>(rank) * c.count + i, .lasts = 1};

@@ -75,6 +75,7 @@ inline double reducedValue(std::uint64_t seed, int nranks, DataType type, RedOp 
 inline double expectedValue(std::uint64_t seed, int nranks, int rank, const Descriptor& d, std::uint64_t i) {
   switch (d.collective) {
     case Collective::all_reduce:
+    case Collective::reduce:
       return reducedValue(seed, nranks, d.type, d.op, i);
     case Collective::reduce_scatter:
       return reducedValue(seed, nranks, d.type, d.op, static_cast<std::uint64_t>(rank) * d.count + i);

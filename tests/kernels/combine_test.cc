@@ -195,9 +195,12 @@ TEST(Combine, AnyLengthAlignmentAndNumberOfOperands) {
   }
 }
 
-TEST(Combine, TypesWithoutAKernelSaySo) {
-  EXPECT_EQ(combineFunction(DataType::int8, RedOp::sum), nullptr);
-  EXPECT_EQ(combineFunction(DataType::float32, RedOp::prod), nullptr);
+TEST(Combine, EveryTypeHasEveryOperation) {
+  for (int type = 0; type < kDataTypeCount; ++type) {
+    for (int op = 0; op < kAllRedOpCount; ++op) {
+      EXPECT_NE(combineFunction(static_cast<DataType>(type), static_cast<RedOp>(op)), nullptr);
+    }
+  }
 }
 
 }  // namespace

@@ -14,8 +14,8 @@
 
 #include "runtime/peers.h"
 #include "runtime/process.h"
-#include "transports/link_memory.h"
 #include "transports/memory_budget.h"
+#include "transports/rank_memory.h"
 #include "transports/shm/mailbox.h"
 #include "transports/shm/shm_transport.h"
 #include "tutti/error.h"
@@ -124,24 +124,37 @@ TEST(Shm, SaysWhyItCannotReach) {
   EXPECT_EQ(shm.reach(self, other).reason, "another user");
 }
 
-TEST(Links, LanesDoNotOverlapAndStartEmpty) {
+TEST(RankMemory, LinksDoNotOverlapAndStartEmpty) {
   SegmentCache cache;
+  constexpr int kRanks = 4;
+  constexpr int kOwner = 2;
   const LinkShape shape{.lanes = 3, .slot_count = 5, .slot_bytes = 192};
-  auto segment = cache.create(linkBytes(shape));
-  const std::byte* begin = segment->data();
-  const std::byte* end = begin + segment->bytes();
-  const SegmentLinks links(std::move(segment), shape, 7);
-  const std::byte* last = begin;
-  for (const LinkView& link : links.lanes()) {
-    EXPECT_EQ(link.peer, 7);
+  auto segment = cache.create(RankMemory::bytes(shape, kRanks));
+  const std::byte* end = segment->data() + segment->bytes();
+  const RankMemory memory(segment, shape, kRanks, kOwner);
+  const auto* last = reinterpret_cast<const std::byte*>(&memory.regions() + 1);
+  EXPECT_GE(reinterpret_cast<const std::byte*>(&memory.regions()),
+            reinterpret_cast<const std::byte*>(&memory.status() + 1));
+  const auto expectAfterLast = [&](const LinkView& link, const std::byte* data_end) {
     EXPECT_EQ(link.posted->value, 0U);
     EXPECT_EQ(link.released->value, 0U);
     EXPECT_GE(reinterpret_cast<const std::byte*>(link.posted), last);
-    EXPECT_GE(reinterpret_cast<const std::byte*>(link.headers),
-              reinterpret_cast<const std::byte*>(link.released + 1));
-    EXPECT_GE(link.data, reinterpret_cast<const std::byte*>(link.headers + 5));
-    last = link.slot(4) + 192;
+    EXPECT_GE(link.data, reinterpret_cast<const std::byte*>(link.released + 1));
+    last = data_end;
     EXPECT_LE(last, end);
+  };
+  for (std::uint32_t lane = 0; lane < shape.lanes; ++lane) {
+    for (int sender = 0; sender < kRanks; ++sender) {
+      if (sender == kOwner) continue;
+      const LinkView link = memory.link(lane, sender);
+      EXPECT_GE(link.data, reinterpret_cast<const std::byte*>(link.headers + shape.slot_count));
+      expectAfterLast(link, link.slot(shape.slot_count - 1) + shape.slot_bytes);
+    }
+  }
+  for (int sender = 0; sender < kRanks; ++sender) {
+    if (sender == kOwner) continue;
+    const LinkView link = memory.packets(sender);
+    expectAfterLast(link, link.slot(kPacketSlots - 1) + std::size_t{kPacketLines} * kPacketLineBytes);
   }
 }
 

@@ -1,4 +1,4 @@
-// Links between ranks that are threads of one process.
+// Ranks that are threads of one process.
 #pragma once
 
 #include "transports/segment.h"
@@ -6,17 +6,16 @@
 
 namespace tutti {
 
-/// The receiver's segment is found in the process's own cache; nothing is sent.
+/// A peer's segment is found in the process's own cache; nothing is sent.
 class InprocTransport final : public Transport {
  public:
   explicit InprocTransport(SegmentCache& cache) : cache_(cache) {}
 
   const char* name() const override { return "inproc"; }
   Reach reach(const PeerInfo& self, const PeerInfo& peer) const override;
-  std::unique_ptr<LinkBundle> offer(const PeerInfo& peer, const LinkShape& shape, Deadline deadline,
-                                    Offer& offer) override;
-  std::unique_ptr<LinkBundle> connect(const PeerInfo& peer, const LinkShape& shape, const Offer& offer,
-                                      Deadline deadline) override;
+  void offer(const PeerInfo&, const Segment&, Deadline) override {}
+  std::shared_ptr<Segment> connect(const PeerInfo& peer, const SegmentToken& token, std::size_t bytes,
+                                   Deadline deadline) override;
 
  private:
   SegmentCache& cache_;

@@ -94,7 +94,10 @@ void Mailbox::send(const PeerInfo& to, const Segment& segment, Deadline deadline
                   fmt::format("handing shared memory to rank {} (pid {}): {} (errno {})", to.rank, to.pid,
                               is_full ? "its mailbox stays full" : std::strerror(error), error));
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    // Mailboxes are short (net.unix.max_dgram_qlen): who waits to send must go on receiving, or two wait for
+    // each other.
+    readOne();
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
 

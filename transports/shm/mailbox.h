@@ -26,7 +26,8 @@ class Mailbox {
   /// Name of the socket, for PeerInfo.
   const std::array<char, 16>& address() const { return address_; }
 
-  /// Sends a segment to a peer on this host. Throws Error naming the peer.
+  /// Sends a segment to a peer on this host; takes in what arrives while the peer's mailbox is full. Throws
+  /// Error naming the peer.
   void send(const PeerInfo& to, const Segment& segment, Deadline deadline);
 
   /// Waits for the descriptor of segment `token` from `from`. Throws Error naming the peer.

@@ -1,7 +1,5 @@
 #include "transports/shm/shm_transport.h"
 
-#include "transports/link_memory.h"
-
 namespace tutti {
 
 Reach ShmTransport::reach(const PeerInfo& self, const PeerInfo& peer) const {
@@ -13,19 +11,10 @@ Reach ShmTransport::reach(const PeerInfo& self, const PeerInfo& peer) const {
   return {true, 10, ""};
 }
 
-std::unique_ptr<LinkBundle> ShmTransport::offer(const PeerInfo& peer, const LinkShape& shape,
-                                                Deadline deadline, Offer& offer) {
-  auto segment = cache_.create(linkBytes(shape));
-  mailbox_.send(peer, *segment, deadline);
-  offer = {segment->token()};
-  return std::make_unique<SegmentLinks>(std::move(segment), shape, peer.rank);
-}
-
-std::unique_ptr<LinkBundle> ShmTransport::connect(const PeerInfo& peer, const LinkShape& shape,
-                                                  const Offer& offer, Deadline deadline) {
-  const UniqueFd fd = mailbox_.receive(peer, offer.token, deadline);
-  return std::make_unique<SegmentLinks>(cache_.map(offer.token, fd.get(), linkBytes(shape)), shape,
-                                        peer.rank);
+std::shared_ptr<Segment> ShmTransport::connect(const PeerInfo& peer, const SegmentToken& token,
+                                               std::size_t bytes, Deadline deadline) {
+  const UniqueFd fd = mailbox_.receive(peer, token, deadline);
+  return cache_.map(token, fd.get(), bytes);
 }
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-// Links between processes of one host, in shared memory.
+// Ranks that are processes of one host.
 #pragma once
 
 #include "transports/shm/mailbox.h"
@@ -14,10 +14,11 @@ class ShmTransport final : public Transport {
 
   const char* name() const override { return "shm"; }
   Reach reach(const PeerInfo& self, const PeerInfo& peer) const override;
-  std::unique_ptr<LinkBundle> offer(const PeerInfo& peer, const LinkShape& shape, Deadline deadline,
-                                    Offer& offer) override;
-  std::unique_ptr<LinkBundle> connect(const PeerInfo& peer, const LinkShape& shape, const Offer& offer,
-                                      Deadline deadline) override;
+  void offer(const PeerInfo& peer, const Segment& segment, Deadline deadline) override {
+    mailbox_.send(peer, segment, deadline);
+  }
+  std::shared_ptr<Segment> connect(const PeerInfo& peer, const SegmentToken& token, std::size_t bytes,
+                                   Deadline deadline) override;
 
  private:
   SegmentCache& cache_;

@@ -1,0 +1,31 @@
+// Regions: memory that a rank lets its peers map, as it tells them of it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace tutti {
+
+/// One region of a rank. Regions are numbered 1, 2, 3, ... and a number is never used again, so that a peer
+/// that still knows an old one cannot take a new one for it.
+struct RegionEntry {
+  /// Number of the region that the entry describes; 0: none. Written by the owner: set to 0 before the other
+  /// fields change, stored with release after them.
+  std::atomic<std::uint32_t> number;
+  std::int32_t fd;  ///< descriptor of the memory in the owner's process
+  std::uint64_t bytes;
+  std::array<std::uint8_t, 16> token;  ///< of the segment
+};
+
+/// The regions of one rank, in memory that all ranks map. Entry of region r: r % size. All zero at the start.
+struct RegionTable {
+  static constexpr std::size_t kSize = 64;
+  std::array<RegionEntry, kSize> entries;
+
+  const RegionEntry& entry(std::uint32_t number) const { return entries[number % kSize]; }
+  RegionEntry& entry(std::uint32_t number) { return entries[number % kSize]; }
+};
+
+}  // namespace tutti
