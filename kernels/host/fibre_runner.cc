@@ -1,5 +1,7 @@
 #include "kernels/host/fibre_runner.h"
 
+#include <algorithm>
+#include <new>
 #include <utility>
 
 namespace tutti {
@@ -42,6 +44,20 @@ bool FibreRunner::visit(std::size_t number) {
   Strand& strand = strands_[number];
   if (strand.fibre == nullptr) {
     if (strand.after != kNone && !strands_[strand.after].ended) return false;
+    if (!start(strand)) return strand.ended;
+  } else {
+    // The question comes before the fault: what has arrived is received, as in a wait without a runner.
+    strand.wait->answer = ask(number, strand.wait->ready);
+    if (!strand.wait->answer && !strand.wait->context.fault.tripped()) return false;
+  }
+  resume(number);
+  return true;
+}
+
+/// False when there is no memory for a stack: the strand then starts when others have ended; if there are
+/// none, it ends unstarted.
+bool FibreRunner::start(Strand& strand) {
+  try {
     strand.fibre = std::make_unique<Fibre>([this, &strand](Fibre&) {
       try {
         strand.body(this);
@@ -50,13 +66,14 @@ bool FibreRunner::visit(std::size_t number) {
       }
       strand.ended = true;
     });
-  } else {
-    // The question comes before the fault: what has arrived is received, as in a wait without a runner.
-    strand.wait->answer = ask(number, strand.wait->ready);
-    if (!strand.wait->answer && !strand.wait->context.fault.tripped()) return false;
+    return true;
+  } catch (const std::bad_alloc&) {
+    if (std::ranges::none_of(strands_, [](const Strand& other) { return other.fibre != nullptr; })) {
+      thrown_ = std::current_exception();
+      strand.ended = true;
+    }
+    return false;
   }
-  resume(number);
-  return true;
 }
 
 void FibreRunner::resume(std::size_t number) {

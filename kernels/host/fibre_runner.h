@@ -71,6 +71,7 @@ class FibreRunner : public WaitScheduler {
   };
 
   bool visit(std::size_t number);
+  bool start(Strand& strand);
   void resume(std::size_t number);
   void inspectWaits();
 
