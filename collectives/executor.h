@@ -12,8 +12,16 @@
 // receiver), one slot per link at a time. Verbs that return bool return false once the operation has failed
 // (abort, dead peer, deadline); the program then returns false at once, touching nothing more.
 //
-// Programs that publish references to user memory instead of bytes need two more verbs, see
-// ReferenceExecutor.
+// Two more verbs serve programs that read and write the memory of peers in place:
+//
+//   lend(out, n, loan)      publishes the reserved slot with n elements of user memory in it: by reference
+//   where
+//                           the peer can get at that memory, else as bytes; the peer's program cannot tell
+//   drain(out)              everything lent on the link was given back, and results are where they belong
+//
+// A loan may have a place for a result: the peer then may also write to slot(in), before it releases it, and
+// drain brings the result home. Until drain has returned true, the lender does not touch what it lent in a
+// conflicting way. A program that lent drains before it returns.
 #pragma once
 
 #include <concepts>
@@ -50,6 +58,7 @@ struct Operand {
 
 constexpr Operand input(std::uint64_t offset) { return {Operand::Where::input, false, 0, offset}; }
 constexpr Operand output(std::uint64_t offset) { return {Operand::Where::output, false, 0, offset}; }
+/// As a source the data that was received; as a destination the place of the result that a loan asks for.
 constexpr Operand slot(Inbound in) { return {Operand::Where::inbound_slot, false, in.index, 0}; }
 constexpr Operand slot(Outbound out) { return {Operand::Where::outbound_slot, false, out.index, 0}; }
 
@@ -74,23 +83,26 @@ class Operands {
 /// Marks the combine that completes a reduction: integer avg divides there.
 enum class Last : bool { no = false, yes = true };
 
+/// What lend publishes: user memory for the peer to read, and perhaps user memory of the same length for the
+/// result that the peer leaves.
+struct Loan {
+  Operand from;
+  Operand to;
+  bool returns = false;
+
+  constexpr explicit Loan(Operand read) : from(read) {}
+  constexpr Loan(Operand read, Operand result) : from(read), to(result), returns(true) {}
+};
+
 template <class E>
-concept Executor = requires(E& exec, Inbound in, Outbound out, Operands list, std::uint64_t n, Last last) {
+concept Executor = requires(E& exec, Inbound in, Outbound out, Operands list, std::uint64_t n, Last last,
+                            Loan loan) {
   { exec.await(in) } -> std::same_as<bool>;
   { exec.reserve(out) } -> std::same_as<bool>;
   { exec.combine(list, list, n, last) } -> std::same_as<bool>;
   { exec.post(out, n) } -> std::same_as<void>;
   { exec.release(in) } -> std::same_as<void>;
-};
-
-/// Zero-copy: post(out, n, operand) publishes n elements of a user buffer by reference instead of bytes. The
-/// receiver's slot(in) then *is* that memory: a source if it refers to the sender's input, a destination if
-/// it refers to the sender's output (a direct write). The sender may not touch the memory in a conflicting
-/// way until drain(out) has returned true: everything posted on `out` was released. A program that posted
-/// references drains before it returns.
-template <class E>
-concept ReferenceExecutor = Executor<E> && requires(E& exec, Outbound out, std::uint64_t n, Operand operand) {
-  { exec.post(out, n, operand) } -> std::same_as<void>;
+  { exec.lend(out, n, loan) } -> std::same_as<void>;
   { exec.drain(out) } -> std::same_as<bool>;
 };
 

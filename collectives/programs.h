@@ -1,9 +1,10 @@
-// Chooses the program of a collective. A new program is added here, in planner.cc, and in the proofs of
-// tests/.
+// Chooses the program of a plan. A new program is added here, in planner.cc, and in the proofs of tests/.
 #pragma once
 
 #include "collectives/chain.h"
+#include "collectives/direct.h"
 #include "collectives/executor.h"
+#include "collectives/one_shot.h"
 #include "collectives/ring.h"
 #include "runtime/core/plan.h"
 
@@ -18,22 +19,53 @@ bool single(E& exec, const LaneWork& work, bool reduces) {
   return exec.combine({output(work.begin)}, {source}, n, reduces ? Last::yes : Last::no);
 }
 
+template <Executor E>
+bool runRing(E& exec, Collective collective, const LaneWork& work) {
+  switch (collective) {
+    case Collective::all_reduce:
+      return ringAllReduce(exec, work);
+    case Collective::reduce_scatter:
+      return ringReduceScatter(exec, work);
+    case Collective::all_gather:
+      return ringAllGather(exec, work);
+    case Collective::broadcast:
+      return chainBroadcast(exec, work);
+    case Collective::reduce:
+      return chainReduce(exec, work);
+  }
+  return false;
+}
+
+template <Executor E>
+bool runDirect(E& exec, Collective collective, const LaneWork& work) {
+  switch (collective) {
+    case Collective::all_reduce:
+      return directAllReduce(exec, work);
+    case Collective::reduce_scatter:
+      return directReduceScatter(exec, work);
+    case Collective::all_gather:
+      return directAllGather(exec, work);
+    case Collective::broadcast:
+      return directBroadcast(exec, work);
+    case Collective::reduce:
+      return directReduce(exec, work);
+  }
+  return false;
+}
+
 /// Runs one rank's share of one lane. False once the operation has failed.
 template <Executor E>
 bool runProgram(E& exec, const Plan& plan, const LaneWork& work) {
-  switch (plan.program) {
-    case Program::single:
-      return single(exec, work, isReduction(plan.descriptor.collective));
-    case Program::ring_all_reduce:
-      return ringAllReduce(exec, work);
-    case Program::ring_reduce_scatter:
-      return ringReduceScatter(exec, work);
-    case Program::ring_all_gather:
-      return ringAllGather(exec, work);
-    case Program::chain_broadcast:
-      return chainBroadcast(exec, work);
-    case Program::chain_reduce:
-      return chainReduce(exec, work);
+  const Collective collective = plan.descriptor.collective;
+  switch (plan.algorithm) {
+    case Algorithm::single:
+      return single(exec, work, isReduction(collective));
+    case Algorithm::ring:
+      return runRing(exec, collective, work);
+    case Algorithm::direct:
+      return runDirect(exec, collective, work);
+    case Algorithm::one_shot:
+      return collective == Collective::reduce ? oneShotReduce(exec, work) : oneShotAllReduce(exec, work);
   }
   return false;
 }

@@ -17,13 +17,13 @@ namespace tutti {
 
 /// One verb as it was called.
 struct TraceEvent {
-  enum class Verb : std::uint8_t { await, reserve, combine, post, release };
+  enum class Verb : std::uint8_t { await, reserve, combine, post, release, lend, drain };
   Verb verb = Verb::await;
   std::uint16_t link = 0;
   std::uint64_t n = 0;
   bool last = false;
-  std::vector<Operand> dsts;
-  std::vector<Operand> srcs;
+  std::vector<Operand> dsts;  ///< lend: the place of the result, if there is one
+  std::vector<Operand> srcs;  ///< lend: what is lent
 };
 
 /// Records one rank's share of one lane.
@@ -34,6 +34,8 @@ class TraceExecutor {
   bool combine(Operands dsts, Operands srcs, std::uint64_t n, Last last);
   void post(Outbound out, std::uint64_t n);
   void release(Inbound in);
+  void lend(Outbound out, std::uint64_t n, const Loan& loan);
+  bool drain(Outbound out);
 
   const std::vector<TraceEvent>& events() const { return events_; }
 
@@ -48,8 +50,12 @@ struct Symbol {
   std::uint64_t copied = 0;   ///< bit r: rank r's input, copied
   std::uint64_t element = 0;  ///< which element of the input it stems from
   std::uint32_t lasts = 0;    ///< how often a completing combine was applied
+  std::uint64_t terms = 0;    ///< hash of the whole expression: equal ones give equal bits
 
-  friend bool operator==(const Symbol&, const Symbol&) = default;
+  /// The same contributions, in whatever order.
+  bool holdsSame(const Symbol& other) const {
+    return own == other.own && copied == other.copied && element == other.element && lasts == other.lasts;
+  }
 };
 
 /// The records of all ranks; trace[rank][lane].
@@ -57,6 +63,7 @@ using Traces = std::vector<std::vector<std::vector<TraceEvent>>>;
 
 struct ReplayOptions {
   std::vector<LinkEnds> links;  ///< of each lane
+  bool packets = false;         ///< the links are packet links: no acknowledgements; slot_count is not used
   std::uint32_t slot_count = 2;
   std::uint64_t slot_elements = 1;
   std::uint64_t input_elements = 0;   ///< per rank
@@ -73,7 +80,9 @@ struct Replay {
 
 /// Plays the records with slot_count slots per link. Finds: deadlock, use of a slot outside reserve...post or
 /// await...release, lengths that do not fit, a contribution that enters twice, elements of different places
-/// reduced together, reads of what was never written, slots posted and never received or released.
+/// reduced together, reads of what was never written, slots posted and never received or released, results
+/// that were not left or not brought home, packet slots that are written before the peer is known to have
+/// read them.
 Replay replay(const Traces& traces, const ReplayOptions& options);
 
 }  // namespace tutti

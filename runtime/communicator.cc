@@ -11,6 +11,7 @@
 
 #include "collectives/planner.h"
 #include "collectives/programs.h"
+#include "kernels/host/packets.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -29,6 +30,12 @@ std::uint32_t spinsFor(const Wiring& wiring) {
   return wiring.peers.size() <= static_cast<std::size_t>(CPU_COUNT(&cores)) ? kSpins : 0;
 }
 
+/// The settings with what this machine adds to them.
+Settings completed(Settings settings) {
+  settings.links.packet_bytes = packetSlotBytes();
+  return settings;
+}
+
 }  // namespace
 
 Occupancy::Occupancy(std::atomic<bool>& busy) : busy_(&busy) {
@@ -41,10 +48,11 @@ Occupancy::Occupancy(std::atomic<bool>& busy) : busy_(&busy) {
 
 Communicator::Communicator(Process& process, Settings settings, int nranks, const UniqueId& id, int rank)
     : process_(process),
-      settings_(std::move(settings)),
+      settings_(completed(std::move(settings))),
       nranks_(nranks),
       rank_(rank),
       wiring_(makeWiring(process, settings_, nranks, id, rank)),
+      scratch_(hostScratchBytes(nranks)),
       around_{wiring_,
               rank,
               settings_.timeout,
@@ -95,9 +103,9 @@ bool Communicator::runCollective(const Task& task, WaitScheduler* scheduler) {
   mine.enter(++operation_, descriptor);
   CollectiveMonitor monitor(around_, operation_, descriptor);
   const WaitContext wait{fault_, monitor, spins_, scheduler};
-  const UserBuffers buffers{static_cast<const std::byte*>(task.send), static_cast<std::byte*>(task.recv)};
-  const bool done = execute(makePlan(descriptor, nranks_, wiring_.shape), buffers, wait) &&
-                    (!hasRoot(descriptor.collective) || monitor.agree());
+  UserBuffers buffers{static_cast<const std::byte*>(task.send), static_cast<std::byte*>(task.recv)};
+  if (descriptor.op == RedOp::premul_sum) buffers.scale = scaleFrom(descriptor.type, task.scalar.data());
+  const bool done = execute(makePlan(descriptor, nranks_, wiring_.shape, settings_.plan), buffers, wait);
   if (done) mine.completed.store(operation_, std::memory_order_release);
   return done;
 }
@@ -128,9 +136,11 @@ void Communicator::requireAllReceived() const {
 
 bool Communicator::execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait) {
   for (std::uint32_t lane = 0; lane < plan.lanes; ++lane) {
-    const MeshLinks& links = wiring_.lanes[lane];
-    HostExecutor executor(plan, buffers, links.inbound, links.outbound, wait, fault_);
-    if (!runProgram(executor, plan, laneWork(plan, rank_, lane))) return false;
+    const MeshLinks& links = plan.slots == SlotForm::packets ? wiring_.packets : wiring_.lanes[lane];
+    HostExecutor executor(plan, buffers,
+                          {links.inbound, links.outbound, wiring_.peer_memory, wiring_.accepted, scratch_},
+                          wait, fault_);
+    if (!runProgram(executor, plan, laneWork(plan, rank_, lane)) || fault_.tripped()) return false;
   }
   return true;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "kernels/host/host_executor.h"
 #include "runtime/core/descriptor.h"
@@ -126,6 +127,7 @@ class Communicator {
   int nranks_;
   int rank_;
   Wiring wiring_;
+  std::vector<std::byte> scratch_;  ///< for the executor
   FaultCell fault_;
   Surroundings around_;
   std::uint32_t spins_;

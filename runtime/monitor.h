@@ -66,11 +66,6 @@ class CollectiveMonitor final : public Monitor {
 
   void inspect(int peer, std::chrono::nanoseconds waited) override;
 
-  /// Compares this operation with those of all ranks that have entered it; false, with the fault cell
-  /// tripped, when one differs. For operations in which not every rank hears from another: whoever enters
-  /// last sees them all.
-  bool agree() { return !findMismatch(); }
-
  private:
   bool findDeparted();
   bool findMismatch();

@@ -35,9 +35,6 @@ void validateEnumerators(const Descriptor& d, int nranks) {
     refuse(fmt::format("{}: datatype {} is not an ncclDataType_t", call, static_cast<int>(d.type)));
   }
   if (isReduction(d.collective)) {
-    if (d.op == RedOp::premul_sum) {
-      refuse(fmt::format("{}: this version does not carry out ncclRedOpCreatePreMulSum", call));
-    }
     if (static_cast<int>(d.op) >= kAllRedOpCount) {
       refuse(fmt::format("{}: op {} is not an ncclRedOp_t", call, static_cast<int>(d.op)));
     }

@@ -53,6 +53,12 @@ void requireEqualSettings(const std::vector<PeerInfo>& peers) {
     require(peer, "TUTTI_LANES", peer.links.lanes, first.lanes);
     require(peer, "the data bytes of a packet slot (by CPU and build)", peer.links.packet_bytes,
             first.packet_bytes);
+    if (peer.plan == peers[0].plan) continue;
+    throw Error(
+        ncclInvalidUsage,
+        fmt::format("TUTTI_PLAN, NCCL_ALGO or NCCL_PROTO differ between {} and {}. Set them equally on all "
+                    "ranks",
+                    describe(peers[0]), describe(peer)));
   }
 }
 
@@ -90,6 +96,7 @@ class Wirer {
     self_.rank = rank_;
     self_.mailbox = mailbox_.address();
     self_.links = settings_.links;
+    self_.plan = settings_.plan;
     wiring_.peers = bootstrap_.allGather(self_);
     requireEqualSettings(wiring_.peers);
     wiring_.shape = fitShape(settings_.links, nranks_);

@@ -71,11 +71,11 @@ void slotHandOver(benchmark::State& state) {
     return first || send();
   };
   std::thread echo([&] {
-    HostExecutor exec(plan, {other.data(), other.data()}, there, back, wait, fault);
+    HostExecutor exec(plan, {other.data(), other.data()}, {there, back, {}, {}, {}}, wait, fault);
     while (turn(exec, false)) {
     }
   });
-  HostExecutor exec(plan, {here.data(), here.data()}, back, there, wait, fault);
+  HostExecutor exec(plan, {here.data(), here.data()}, {back, there, {}, {}, {}}, wait, fault);
   for (auto _ : state) turn(exec, true);
   fault.trip(ncclInternalError, "the benchmark is over");
   echo.join();

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "kernels/host/combine_paths.h"
 #include "kernels/host/cpu.h"
+#include "kernels/host/streaming.h"
 
 namespace tutti {
 namespace {
+
+constexpr std::size_t kLineBytes = 64;
 
 bool isStreamed(const CombineArgs& args, std::uint32_t d) { return (args.stream >> d & 1) != 0; }
 
@@ -20,6 +24,31 @@ void copyTo(const CombineArgs& args, std::uint32_t d, const std::byte* from, std
     std::memcpy(args.dsts[d] + offset, from, bytes);
   }
 }
+
+/// A range of a call's elements as a call of its own.
+class Part {
+ public:
+  CombineArgs args;
+
+  Part(const CombineArgs& whole, std::size_t element_bytes)
+      : args(whole), whole_(whole), element_bytes_(element_bytes) {}
+
+  const CombineArgs& at(std::uint64_t first, std::uint64_t n) {
+    const std::size_t offset = first * element_bytes_;
+    for (std::uint32_t s = 0; s < whole_.src_count; ++s) srcs_[s] = whole_.srcs[s] + offset;
+    for (std::uint32_t d = 0; d < whole_.dst_count; ++d) dsts_[d] = whole_.dsts[d] + offset;
+    args.srcs = srcs_.data();
+    args.dsts = dsts_.data();
+    args.n = n;
+    return args;
+  }
+
+ private:
+  const CombineArgs& whole_;
+  std::size_t element_bytes_;
+  std::array<const std::byte*, kMaxCombineOperands> srcs_;
+  std::array<std::byte*, kMaxCombineOperands> dsts_;
+};
 
 }  // namespace
 
@@ -49,26 +78,39 @@ void resolveScales(const CombineArgs& args, DataType type, Scale* scales) {
   }
 }
 
-void combineByBlocks(const CombineArgs& args, const BlockwiseCombine& how) {
+void combineStreaming(const CombineArgs& args, std::size_t element_bytes, CombineFn combine) {
+  // Elements in front of the first whole line of the first streamed destination are combined on their own.
+  const auto addressOf = [&](int d) { return reinterpret_cast<std::uintptr_t>(args.dsts[d]); };
+  const std::size_t front_bytes = -addressOf(std::countr_zero(args.stream)) % kLineBytes;
+  const std::uint64_t front = std::min<std::uint64_t>(front_bytes / element_bytes, args.n);
+  Part part(args, element_bytes);
+  part.args.stream = 0;
+  if (front != 0) combine(part.at(0, front));
+  if (front == args.n) return;
+  for (std::uint32_t d = 0; d < args.dst_count; ++d) {
+    const bool is_aligned = (addressOf(static_cast<int>(d)) + front * element_bytes) % kStreamAlignment == 0;
+    if (isStreamed(args, d) && is_aligned) part.args.stream |= std::uint64_t{1} << d;
+  }
+  combine(part.at(front, args.n - front));
+}
+
+void combineDividing(const CombineArgs& args, const DividingCombine& how) {
   // Small enough to stay in the first cache beside the sources.
-  constexpr std::size_t kBlockBytes = 8 << 10;
-  alignas(64) std::array<std::byte, kBlockBytes> block;
-  std::array<const std::byte*, kMaxCombineOperands> srcs;
+  constexpr std::size_t kBlockBytes = 4 << 10;
+  alignas(kLineBytes) std::array<std::byte, kBlockBytes> block;
   std::byte* to = block.data();
-  CombineArgs part = args;
-  part.dsts = &to;
-  part.srcs = srcs.data();
-  part.dst_count = 1;
-  part.stream = 0;
+  Part part(args, how.element_bytes);
+  part.args.dst_count = 1;
+  part.args.stream = 0;
   const std::uint64_t most = kBlockBytes / how.element_bytes;
-  for (std::uint64_t done = 0; done < args.n; done += part.n) {
-    part.n = std::min(most, args.n - done);
-    const std::size_t offset = done * how.element_bytes;
-    for (std::uint32_t s = 0; s < args.src_count; ++s) srcs[s] = args.srcs[s] + offset;
-    how.combine(part);
-    if (how.divide != nullptr) how.divide(to, part.n, args.nranks);
+  for (std::uint64_t done = 0; done < args.n; done += most) {
+    const std::uint64_t n = std::min(most, args.n - done);
+    part.at(done, n);
+    part.args.dsts = &to;
+    how.sum(part.args);
+    how.divide(to, n, args.nranks);
     for (std::uint32_t d = 0; d < args.dst_count; ++d) {
-      copyTo(args, d, to, offset, part.n * how.element_bytes);
+      copyTo(args, d, to, done * how.element_bytes, n * how.element_bytes);
     }
   }
 }

@@ -33,9 +33,9 @@ struct CombineArgs {
   std::uint64_t own = 0;          ///< bit i: source i is an own contribution
   const Scale* scales = nullptr;  ///< one per source, read where `own` is set by operations that scale; for
                                   ///< avg nullptr means averageScale(type, nranks)
-  std::uint64_t stream = 0;  ///< bit d: destination d is written with streaming stores, past the caches
-  std::int32_t nranks = 1;   ///< the n of avg, 1 to kMaxRanks
-  bool last = false;         ///< this call completes the reduction
+  std::uint64_t stream = 0;       ///< bit d, below dst_count: destination d is written with streaming stores
+  std::int32_t nranks = 1;        ///< the n of avg, 1 to kMaxRanks
+  bool last = false;              ///< this call completes the reduction
 };
 
 /// Most operands on either side of one call.

@@ -6,6 +6,7 @@
 
 #include "kernels/host/combine_paths.h"
 #include "kernels/host/narrow_floats.h"
+#include "kernels/host/streaming.h"
 
 namespace tutti {
 namespace {
@@ -79,26 +80,18 @@ struct Float {
 using Float32 = Float<float, std::uint32_t>;
 using Float64 = Float<double, std::uint64_t>;
 
-/// A type that computes in float. T: an unsigned integer of its size.
-template <class T, class Code>
+/// A type that computes in float; Memory says how it is stored.
+template <class Memory>
 struct Narrow : Float32 {
-  static constexpr std::size_t kBytes = sizeof(T);
+  static constexpr std::size_t kBytes = Memory::kBytes;
 
-  [[gnu::always_inline]] static F32 load(const std::byte* from) { return Code::widen(loadCodes<T>(from)); }
-  [[gnu::always_inline]] static void store(std::byte* to, F32 value) {
-    storeCodes<T>(to, Code::narrow(value));
-  }
+  [[gnu::always_inline]] static F32 load(const std::byte* from) { return Memory::load(from); }
+  [[gnu::always_inline]] static void store(std::byte* to, F32 value) { Memory::store(to, value); }
 };
-using BFloat16 = Narrow<std::uint16_t, BFloat16Code>;
-using Float8E4M3 = Narrow<std::uint8_t, Float8E4M3Code>;
-using Float8E5M2 = Narrow<std::uint8_t, Float8E5M2Code>;
-
-struct Float16 : Float32 {
-  static constexpr std::size_t kBytes = 2;
-
-  [[gnu::always_inline]] static F32 load(const std::byte* from) { return loadFloat16(from); }
-  [[gnu::always_inline]] static void store(std::byte* to, F32 value) { storeFloat16(to, canonical(value)); }
-};
+using Float16 = Narrow<Float16Memory>;
+using BFloat16 = Narrow<BFloat16Memory>;
+using Float8E4M3 = Narrow<Float8E4M3Memory>;
+using Float8E5M2 = Narrow<Float8E5M2Memory>;
 
 template <class E, Reduction kReduction>
 [[gnu::always_inline]] inline typename E::Vector reduce(typename E::Vector a, typename E::Vector b) {
@@ -195,9 +188,25 @@ class Loop {
     }
     for (std::uint32_t d = 0; d < destinations(o); ++d) {
       std::byte* to = destination(o, d) + at;
+      if constexpr (kDsts == 0 && kVectors == kGroup) {
+        if ((o.args.stream >> d & 1) != 0) {
+          stream(to, result);
+          continue;
+        }
+      }
 #pragma GCC unroll 4
       for (std::size_t v = 0; v < kVectors; ++v) E::store(to + v * kStepBytes, result[v]);
     }
+  }
+
+  [[gnu::always_inline]] static void stream(std::byte* to, const Vector (&values)[kGroup]) {
+    constexpr std::size_t kBytes = kGroup * kStepBytes;
+    static_assert(kBytes % kStreamAlignment == 0);
+    alignas(64) std::byte stored[kBytes];
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < kGroup; ++v) E::store(stored + v * kStepBytes, values[v]);
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < kBytes; i += kStreamAlignment) streamPiece(to + i, stored + i);
   }
 
   /// Less than a vector: through a padded one.
@@ -220,7 +229,7 @@ class Loop {
   }
 };
 
-/// Any number of sources and destinations, none of which is streamed.
+/// Any number of sources and destinations. Those that are streamed are aligned for it.
 template <class E, DataType kType, Reduction kReduction>
 void combineDirectly(const CombineArgs& args) {
   typename E::Compute factors[kReduction == Reduction::scaled_sum ? kMaxCombineOperands : 1];
@@ -236,6 +245,7 @@ void combineDirectly(const CombineArgs& args) {
                              args.dsts[0],
                              args.dst_count == 2 ? args.dsts[1] : nullptr,
                              factors};
+  if (args.stream != 0) return Loop<E, kReduction, 0, 0>::run(operands);
   if (has_two && args.dst_count == 1) return Loop<E, kReduction, 2, 1>::run(operands);
   if (has_two && args.dst_count == 2) return Loop<E, kReduction, 2, 2>::run(operands);
   Loop<E, kReduction, 0, 0>::run(operands);
@@ -245,9 +255,7 @@ template <class E, DataType kType, Reduction kReduction>
 void combine(const CombineArgs& args) {
   const bool scales = kReduction == Reduction::scaled_sum && (args.own & 1) != 0;
   if (args.src_count == 1 && !scales) return copyCombine(args, E::kBytes);
-  if (args.stream != 0) {
-    return combineByBlocks(args, {E::kBytes, combineDirectly<E, kType, kReduction>, nullptr});
-  }
+  if (args.stream != 0) return combineStreaming(args, E::kBytes, combineDirectly<E, kType, kReduction>);
   combineDirectly<E, kType, kReduction>(args);
 }
 
@@ -269,7 +277,7 @@ void divide(std::byte* values, std::uint64_t n, std::int32_t divisor) {
 template <class E, class T, class Wide, class Quotient, DataType kType>
 void combineAverage(const CombineArgs& args) {
   if (!args.last) return combine<E, kType, Reduction::sum>(args);
-  combineByBlocks(args, {E::kBytes, combineDirectly<E, kType, Reduction::sum>, divide<T, Wide, Quotient>});
+  combineDividing(args, {E::kBytes, combineDirectly<E, kType, Reduction::sum>, divide<T, Wide, Quotient>});
 }
 
 template <class E, DataType kType>

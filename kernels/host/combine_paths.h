@@ -34,12 +34,16 @@ std::span<const CombinePath> combinePaths();
 /// What an operation that scales multiplies each source by: 1 where it is not an own contribution.
 void resolveScales(const CombineArgs& args, DataType type, Scale* scales);
 
-/// A combine that goes through a small buffer, because its result is divided or streamed.
-struct BlockwiseCombine {
+/// Calls `combine` so that the destinations to be streamed are aligned for that; what cannot be is stored
+/// normally.
+void combineStreaming(const CombineArgs& args, std::size_t element_bytes, CombineFn combine);
+
+/// A sum that is divided by nranks before it is stored.
+struct DividingCombine {
   std::size_t element_bytes;
-  CombineFn combine;  ///< the sum, to destinations that are not streamed
-  void (*divide)(std::byte* values, std::uint64_t n, std::int32_t divisor);  ///< or nullptr
+  CombineFn sum;
+  void (*divide)(std::byte* values, std::uint64_t n, std::int32_t divisor);  ///< in place
 };
-void combineByBlocks(const CombineArgs& args, const BlockwiseCombine& how);
+void combineDividing(const CombineArgs& args, const DividingCombine& how);
 
 }  // namespace tutti

@@ -42,7 +42,7 @@ const std::uint32_t kDefaultFloatControl = 0x1f80;
 
 std::span<const CombinePath> combinePaths() {
   static constexpr std::array<CombinePath, 3> kPaths = {
-      {{"sse2", &kCombinePortable}, {"sse2", &kCombinePortable}, {"sse2", &kCombinePortable}}};
+      {{"avx512", &kCombineAvx512}, {"avx2", &kCombineAvx2}, {"sse2", &kCombinePortable}}};
   static const std::size_t first = [] {
     // These ask the operating system's support for the registers too.
     const bool has_avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("f16c") != 0;

@@ -4,107 +4,114 @@
 
 #include <array>
 #include <cassert>
+#include <chrono>
+#include <cstring>
+
+#include "kernels/host/packets.h"
 
 namespace tutti {
+namespace {
+
+// Loans shorter than these go as bytes: a reference costs the reader a look into memory that is far from it,
+// or a system call, and the lender a wait. Measured; see kernels/README.md.
+constexpr std::uint64_t kLeastMappedBytes = 4096;
+constexpr std::uint64_t kLeastCopiedBytes = 8192;
+
+/// Operations that write more than this per rank are larger than the caches: streaming stores then save the
+/// reading of what is overwritten.
+constexpr std::uint64_t kStreamedBytes = 4 << 20;
+
+std::uint64_t bit(int peer) { return std::uint64_t{1} << peer; }
+
+std::size_t index(int peer) { return static_cast<std::size_t>(peer); }
+
+}  // namespace
 
 // Counters: the thread in the call is the only writer of its side, so it may read its own counter relaxed.
 // The other side's counter is read with acquire and pairs with the release store of post or release.
 
-HostExecutor::HostExecutor(const Plan& plan, const UserBuffers& buffers, std::span<const LinkView> inbound,
-                           std::span<const LinkView> outbound, const WaitContext& wait, FaultCell& fault)
+std::size_t hostScratchBytes(int nranks) { return static_cast<std::size_t>(nranks + 1) * packetSlotBytes(); }
+
+HostExecutor::HostExecutor(const Plan& plan, const UserBuffers& buffers, const HostLinks& links,
+                           const WaitContext& wait, FaultCell& fault)
     : plan_(plan),
       buffers_(buffers),
-      inbound_(inbound),
-      outbound_(outbound),
+      links_(links),
       wait_(wait),
       fault_(fault),
       combine_(isReduction(plan.descriptor.collective)
                    ? combineFunction(plan.descriptor.type, plan.descriptor.op)
                    : nullptr),
-      element_bytes_(sizeOf(plan.descriptor.type)) {}
+      element_bytes_(sizeOf(plan.descriptor.type)),
+      scratch_part_(packetSlotBytes()) {
+  if (plan.descriptor.op == RedOp::avg) buffers_.scale = averageScale(plan.descriptor.type, plan.nranks);
+}
+
+// Receiving.
 
 bool HostExecutor::await(Inbound in) {
-  const LinkView& link = inbound_[in.index];
+  const LinkView& link = links_.inbound[in.index];
   const std::uint64_t sequence = link.released->value.load(std::memory_order_relaxed);
+  if (usesPackets()) {
+    const std::uint32_t flag = packetFlag(sequence, plan_.descriptor);
+    return wait_.until(link.peer,
+                       [&] { return readPackets(scratch(in.index), link.slot(sequence), flag, 1, 0) == 1; });
+  }
   const auto holdsData = [&] { return link.posted->value.load(std::memory_order_acquire) > sequence; };
   if (!wait_.until(link.peer, holdsData)) return false;
-  const SlotHeader& header = link.header(sequence);
-  const bool fits = header.sequence == sequence && header.descriptor == plan_.descriptor &&
-                    header.kind == SlotKind::inline_data && header.bytes <= link.slot_bytes;
-  return fits || refuseSlot(link, header, sequence);
+  // A copy: what was checked must be what is used.
+  const SlotHeader header = link.header(sequence);
+  const bool fits =
+      header.sequence == sequence && header.descriptor == plan_.descriptor && header.bytes <= link.slot_bytes;
+  if (!fits) return refuseSlot(link, header, sequence);
+  return resolve(link, header, sequence, held_[in.index]);
 }
 
-bool HostExecutor::reserve(Outbound out) {
-  const LinkView& link = outbound_[out.index];
-  const std::uint64_t posted = link.posted->value.load(std::memory_order_relaxed);
-  const auto isFree = [&] {
-    return posted - link.released->value.load(std::memory_order_acquire) < link.slot_count;
-  };
-  return wait_.until(link.peer, isFree);
-}
-
-void HostExecutor::post(Outbound out, std::uint64_t n) {
-  const LinkView& link = outbound_[out.index];
-  const std::uint64_t sequence = link.posted->value.load(std::memory_order_relaxed);
-  assert(sequence - link.released->value.load(std::memory_order_relaxed) < link.slot_count);
-  link.header(sequence) = {.sequence = sequence,
-                           .descriptor = plan_.descriptor,
-                           .bytes = static_cast<std::uint32_t>(n * element_bytes_)};
-  // Publishes the slot and its header; pairs with the acquire in await.
-  link.posted->value.store(sequence + 1, std::memory_order_release);
-}
-
-void HostExecutor::release(Inbound in) {
-  const LinkView& link = inbound_[in.index];
-  const std::uint64_t sequence = link.released->value.load(std::memory_order_relaxed);
-  assert(sequence < link.posted->value.load(std::memory_order_relaxed));
-  // Orders our reads of the slot before the sender's next writes; pairs with the acquire in reserve.
-  link.released->value.store(sequence + 1, std::memory_order_release);
-}
-
-const std::byte* HostExecutor::source(const Operand& operand) const {
-  switch (operand.where) {
-    case Operand::Where::input:
-      return buffers_.input + operand.offset * element_bytes_;
-    case Operand::Where::inbound_slot: {
-      const LinkView& link = inbound_[operand.link];
-      return link.slot(link.released->value.load(std::memory_order_relaxed));
-    }
-    default:
-      return destination(operand);
+bool HostExecutor::resolve(const LinkView& link, const SlotHeader& header, std::uint64_t sequence,
+                           Held& held) {
+  std::byte* slot = link.slot(sequence);
+  held = {.from = slot,
+          .to = slot,
+          .from_address = 0,
+          .to_address = 0,
+          .bytes = header.bytes,
+          .scale = {header.scale}};
+  if (header.bytes == 0 || header.kind == SlotKind::inline_data) return true;
+  if (header.kind == SlotKind::region) return resolveRegions(link, header, held);
+  if (links_.peers[index(link.peer)].isSameProcess()) {
+    held.from = reinterpret_cast<const std::byte*>(header.from);
+    held.to = reinterpret_cast<std::byte*>(header.to);
+    return true;
   }
-}
-
-std::byte* HostExecutor::destination(const Operand& operand) const {
-  if (operand.where == Operand::Where::output) return buffers_.output + operand.offset * element_bytes_;
-  assert(operand.where == Operand::Where::outbound_slot);
-  const LinkView& link = outbound_[operand.link];
-  return link.slot(link.posted->value.load(std::memory_order_relaxed));
-}
-
-bool HostExecutor::combine(Operands dsts, Operands srcs, std::uint64_t n, Last last) {
-  std::array<std::byte*, kMaxCombineOperands> to;
-  std::array<const std::byte*, kMaxCombineOperands> from;
-  assert(dsts.size() >= 1 && dsts.size() <= to.size() && srcs.size() >= 1 && srcs.size() <= from.size());
-  if (n == 0) return true;
-  CombineArgs args{.dsts = to.data(),
-                   .srcs = from.data(),
-                   .dst_count = static_cast<std::uint32_t>(dsts.size()),
-                   .src_count = static_cast<std::uint32_t>(srcs.size()),
-                   .n = n,
-                   .nranks = plan_.nranks,
-                   .last = last == Last::yes};
-  for (std::size_t i = 0; i < dsts.size(); ++i) to[i] = destination(dsts[i]);
-  for (std::size_t i = 0; i < srcs.size(); ++i) {
-    from[i] = source(srcs[i]);
-    if (srcs[i].is_own) args.own |= std::uint64_t{1} << i;
+  // The slot's own bytes are free: they hold what the kernel copies.
+  std::string error;
+  if (!links_.peers[index(link.peer)].read(slot, header.from, header.bytes, &error)) {
+    return unreachable(link, error);
   }
-  if (isCopy(args, plan_.descriptor.op)) {
-    copyCombine(args, element_bytes_);
-  } else {
-    combine_(args);
-  }
+  held.from_address = header.from;
+  if (header.returns != 0) held.to_address = header.to;
   return true;
+}
+
+bool HostExecutor::resolveRegions(const LinkView& link, const SlotHeader& header, Held& held) {
+  PeerMemory& peer = links_.peers[index(link.peer)];
+  std::string error;
+  held.from = peer.map(header.from_region, header.from, header.bytes, &error);
+  if (held.from != nullptr && header.returns != 0) {
+    held.to = peer.map(header.to_region, header.to, header.bytes, &error);
+  }
+  return held.from != nullptr && held.to != nullptr ? true : unreachable(link, error);
+}
+
+bool HostExecutor::unreachable(const LinkView& link, const std::string& error) {
+  // A process that dies loses its memory a moment before it is seen to be dead, which is the better message.
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+  wait_.until(link.peer, [limit] { return std::chrono::steady_clock::now() >= limit; });
+  fault_.trip(ncclSystemError,
+              fmt::format("the buffer that rank {} lent for {} cannot be reached: {}. Buffers must stay "
+                          "allocated until the operation is complete",
+                          link.peer, describe(plan_.descriptor), error));
+  return false;
 }
 
 bool HostExecutor::refuseSlot(const LinkView& link, const SlotHeader& header, std::uint64_t sequence) {
@@ -117,6 +124,243 @@ bool HostExecutor::refuseSlot(const LinkView& link, const SlotHeader& header, st
     wait_.monitor.differs(link.peer, header.descriptor);
   }
   return false;
+}
+
+void HostExecutor::release(Inbound in) {
+  const LinkView& link = links_.inbound[in.index];
+  const std::uint64_t sequence = link.released->value.load(std::memory_order_relaxed);
+  const Held& held = held_[in.index];
+  if (!usesPackets() && (written_ & bit(link.peer)) != 0) {
+    written_ &= ~bit(link.peer);
+    std::string error;
+    if (held.to_address != 0 &&
+        !links_.peers[index(link.peer)].write(held.to_address, held.to, held.bytes, &error)) {
+      unreachable(link, error);
+      return;
+    }
+    if (streamed_) streamingFence();
+    streamed_ = false;
+  }
+  // Orders our reads of the slot, and the result that we left, before the sender's next accesses; pairs with
+  // the acquire in reserve and drain.
+  link.released->value.store(sequence + 1, std::memory_order_release);
+}
+
+// Sending.
+
+bool HostExecutor::reserve(Outbound out) {
+  const LinkView& link = links_.outbound[out.index];
+  // Packets need no acknowledgement: this rank has received slot k - 1 from the peer before it sends slot k
+  // + 1.
+  if (usesPackets()) return true;
+  const std::uint64_t posted = link.posted->value.load(std::memory_order_relaxed);
+  if ((sends_ & bit(link.peer)) == 0) {
+    sends_ |= bit(link.peer);
+    first_[out.index] = return_[out.index] = posted;
+  }
+  const auto isFree = [&] {
+    return posted - link.released->value.load(std::memory_order_acquire) < link.slot_count;
+  };
+  if (!wait_.until(link.peer, isFree)) return false;
+  if (posted - first_[out.index] >= link.slot_count) bringHome(link, posted - link.slot_count);
+  return true;
+}
+
+void HostExecutor::post(Outbound out, std::uint64_t n) {
+  const LinkView& link = links_.outbound[out.index];
+  const std::uint64_t sequence = link.posted->value.load(std::memory_order_relaxed);
+  if (usesPackets()) {
+    if (n == 0) writePacket(out, nullptr, 0);
+    link.posted->value.store(sequence + 1, std::memory_order_relaxed);
+    return;
+  }
+  publish(link, sequence, {.bytes = static_cast<std::uint32_t>(n * element_bytes_)});
+}
+
+void HostExecutor::publish(const LinkView& link, std::uint64_t sequence, const SlotHeader& header) {
+  assert(sequence - link.released->value.load(std::memory_order_relaxed) < link.slot_count);
+  SlotHeader& to = link.header(sequence);
+  to = header;
+  to.sequence = sequence;
+  to.descriptor = plan_.descriptor;
+  to.scale = buffers_.scale.bits;
+  if (streamed_) streamingFence();
+  streamed_ = false;
+  // Publishes the slot and its header; pairs with the acquire in await.
+  link.posted->value.store(sequence + 1, std::memory_order_release);
+}
+
+void HostExecutor::lend(Outbound out, std::uint64_t n, const Loan& loan) {
+  const LinkView& link = links_.outbound[out.index];
+  const std::uint64_t bytes = n * element_bytes_;
+  const std::uint64_t sequence = link.posted->value.load(std::memory_order_relaxed);
+  if (usesPackets()) {
+    assert(!loan.returns);
+    writePacket(out, source(loan.from), bytes);
+    link.posted->value.store(sequence + 1, std::memory_order_relaxed);
+    return;
+  }
+  SlotHeader header{.kind = kindOf(link.peer, loan, bytes),
+                    .returns = static_cast<std::uint16_t>(loan.returns ? 1 : 0),
+                    .bytes = static_cast<std::uint32_t>(bytes)};
+  switch (header.kind) {
+    case SlotKind::inline_data:
+      if (n != 0) std::memcpy(link.slot(sequence), source(loan.from), bytes);
+      header.to = loan.to.offset;
+      break;
+    case SlotKind::region:
+      header.from_region = regionOf(loan.from).number;
+      header.from = regionOf(loan.from).offset + loan.from.offset * element_bytes_;
+      if (!loan.returns) break;
+      header.to_region = regionOf(loan.to).number;
+      header.to = regionOf(loan.to).offset + loan.to.offset * element_bytes_;
+      break;
+    case SlotKind::address:
+      header.from = reinterpret_cast<std::uintptr_t>(source(loan.from));
+      if (loan.returns) header.to = reinterpret_cast<std::uintptr_t>(destination(loan.to));
+      break;
+  }
+  if (loan.returns || header.kind != SlotKind::inline_data) return_[out.index] = sequence + 1;
+  publish(link, sequence, header);
+}
+
+const RegionPlace& HostExecutor::regionOf(const Operand& operand) const {
+  return operand.where == Operand::Where::input ? buffers_.input_region : buffers_.output_region;
+}
+
+SlotKind HostExecutor::kindOf(int peer, const Loan& loan, std::uint64_t bytes) const {
+  const MemoryAccess& access = links_.accepted[index(peer)];
+  if (bytes < kLeastMappedBytes) return SlotKind::inline_data;
+  if (access.direct) return SlotKind::address;
+  const bool lies_in_regions =
+      regionOf(loan.from).number != 0 && (!loan.returns || regionOf(loan.to).number != 0);
+  if (access.regions && lies_in_regions) return SlotKind::region;
+  return access.copies && bytes >= kLeastCopiedBytes ? SlotKind::address : SlotKind::inline_data;
+}
+
+/// Copies the result that came back in a slot to where it belongs. Results of references are there already.
+void HostExecutor::bringHome(const LinkView& link, std::uint64_t sequence) {
+  const SlotHeader& header = link.header(sequence);
+  if (header.kind != SlotKind::inline_data || header.returns == 0 || header.bytes == 0) return;
+  std::memcpy(buffers_.output + header.to * element_bytes_, link.slot(sequence), header.bytes);
+}
+
+bool HostExecutor::drain(Outbound out) {
+  const LinkView& link = links_.outbound[out.index];
+  if (usesPackets() || (sends_ & bit(link.peer)) == 0) return true;
+  const std::uint64_t posted = link.posted->value.load(std::memory_order_relaxed);
+  const auto isBack = [&] {
+    return link.released->value.load(std::memory_order_acquire) >= return_[out.index];
+  };
+  if (!wait_.until(link.peer, isBack)) return false;
+  // Slots that were reserved again have been dealt with then.
+  const std::uint64_t sent = posted - first_[out.index];
+  for (std::uint64_t back = std::min<std::uint64_t>(sent, link.slot_count); back > 0; --back) {
+    if (posted - back < return_[out.index]) bringHome(link, posted - back);
+  }
+  sends_ &= ~bit(link.peer);
+  return true;
+}
+
+// Data.
+
+const std::byte* HostExecutor::source(const Operand& operand) const {
+  switch (operand.where) {
+    case Operand::Where::input:
+      return buffers_.input + operand.offset * element_bytes_;
+    case Operand::Where::inbound_slot:
+      return usesPackets() ? scratch(operand.link) : held_[operand.link].from;
+    default:
+      return destination(operand);
+  }
+}
+
+std::byte* HostExecutor::destination(const Operand& operand) const {
+  switch (operand.where) {
+    case Operand::Where::output:
+      return buffers_.output + operand.offset * element_bytes_;
+    case Operand::Where::inbound_slot:
+      return held_[operand.link].to;
+    default: {
+      assert(operand.where == Operand::Where::outbound_slot);
+      const LinkView& link = links_.outbound[operand.link];
+      return link.slot(link.posted->value.load(std::memory_order_relaxed));
+    }
+  }
+}
+
+/// Out of place and larger than the caches. In place the lines are in the caches anyway, being read.
+bool HostExecutor::isStreamed() const {
+  return plan_.descriptor.count * element_bytes_ >= kStreamedBytes && buffers_.input != buffers_.output;
+}
+
+bool HostExecutor::combine(Operands dsts, Operands srcs, std::uint64_t n, Last last) {
+  std::array<std::byte*, kMaxCombineOperands> to;
+  std::array<const std::byte*, kMaxCombineOperands> from;
+  std::array<Scale, kMaxCombineOperands> scales;
+  assert(dsts.size() >= 1 && dsts.size() <= to.size() && srcs.size() >= 1 && srcs.size() <= from.size());
+  if (n == 0) return true;
+  CombineArgs args{.dsts = to.data(),
+                   .srcs = from.data(),
+                   .dst_count = static_cast<std::uint32_t>(dsts.size()),
+                   .src_count = static_cast<std::uint32_t>(srcs.size()),
+                   .n = n,
+                   .scales = scales.data(),
+                   .nranks = plan_.nranks,
+                   .last = last == Last::yes};
+  const bool is_streamed = isStreamed();
+  for (std::size_t i = 0; i < srcs.size(); ++i) {
+    const Operand& operand = srcs[i];
+    const bool is_slot = operand.where == Operand::Where::inbound_slot;
+    if (is_slot && usesPackets() && !gatherPackets(operand, n * element_bytes_)) return false;
+    from[i] = source(operand);
+    scales[i] = is_slot && !usesPackets() ? held_[operand.link].scale : buffers_.scale;
+    if (operand.is_own) args.own |= std::uint64_t{1} << i;
+  }
+  bool fills_packets = false;
+  for (std::size_t i = 0; i < dsts.size(); ++i) {
+    const Operand& operand = dsts[i];
+    if (operand.where == Operand::Where::inbound_slot) written_ |= bit(operand.link);
+    if (operand.where == Operand::Where::outbound_slot) {
+      fills_packets = usesPackets();
+    } else if (is_streamed) {
+      args.stream |= std::uint64_t{1} << i;
+    }
+    to[i] = fills_packets ? scratch(static_cast<std::size_t>(plan_.nranks)) : destination(operand);
+  }
+  const bool is_copy = isCopy(args, plan_.descriptor.op);
+  if (fills_packets) {
+    // Every destination is a packet slot: one result is written to all.
+    args.dst_count = 1;
+    if (!is_copy) combine_(args);
+    const std::byte* data = is_copy ? from[0] : to[0];
+    for (const Operand& operand : dsts) writePacket({operand.link}, data, n * element_bytes_);
+  } else if (is_copy) {
+    copyCombine(args, element_bytes_);
+  } else {
+    combine_(args);
+  }
+  streamed_ = streamed_ || args.stream != 0;
+  return true;
+}
+
+/// Polls until the whole message lies in the scratch memory of its peer.
+bool HostExecutor::gatherPackets(const Operand& operand, std::uint64_t bytes) {
+  const LinkView& link = links_.inbound[operand.link];
+  const std::uint64_t sequence = link.released->value.load(std::memory_order_relaxed);
+  const std::uint32_t flag = packetFlag(sequence, plan_.descriptor);
+  const std::size_t lines = packetLines(bytes);
+  std::size_t arrived = 0;
+  return wait_.until(link.peer, [&] {
+    arrived = readPackets(scratch(operand.link), link.slot(sequence), flag, bytes, arrived);
+    return arrived == lines;
+  });
+}
+
+void HostExecutor::writePacket(Outbound out, const std::byte* data, std::uint64_t bytes) {
+  const LinkView& link = links_.outbound[out.index];
+  const std::uint64_t sequence = link.posted->value.load(std::memory_order_relaxed);
+  writePackets(link.slot(sequence), sequence, packetFlag(sequence, plan_.descriptor), data, bytes);
 }
 
 }  // namespace tutti

@@ -1,51 +1,113 @@
 // Runs programs on host memory, in the thread that called: no hop to another thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "collectives/executor.h"
 #include "kernels/host/combine.h"
 #include "runtime/core/fault.h"
 #include "runtime/core/link.h"
 #include "runtime/core/plan.h"
+#include "runtime/core/scale.h"
+#include "runtime/core/types.h"
 #include "runtime/core/wait.h"
+#include "transports/peer_memory.h"
 
 namespace tutti {
+
+/// Where a user buffer lies in a region of this rank that peers may map; number 0: in none.
+struct RegionPlace {
+  std::uint32_t number = 0;
+  std::uint64_t offset = 0;  ///< of the buffer's first byte
+};
 
 /// The user's memory. No alignment is required.
 struct UserBuffers {
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
+  RegionPlace input_region = {};
+  RegionPlace output_region = {};
+  Scale scale = {};  ///< of this rank's contribution, for operations that scale
 };
 
-/// One lane of one operation. Lives for the operation; the links and buffers outlive it. A failed wait leaves
-/// its reason in the fault cell.
+/// What an executor works on; outlives it. Links and peers are numbered by rank.
+struct HostLinks {
+  std::span<const LinkView> inbound;
+  std::span<const LinkView> outbound;
+  std::span<PeerMemory> peers;             ///< what this rank can do with their memory
+  std::span<const MemoryAccess> accepted;  ///< what they can do with this rank's
+  std::span<std::byte> scratch;            ///< for packets: hostScratchBytes(nranks)
+};
+
+/// Bytes of HostLinks::scratch.
+std::size_t hostScratchBytes(int nranks);
+
+/// One lane of one operation. Lives for the operation; the links and buffers outlive it. A failed wait, and
+/// memory of a peer that cannot be reached, leave the reason in the fault cell: look at it after the program
+/// has returned true, too.
 class HostExecutor {
  public:
-  /// `inbound` and `outbound`: the lane's links by number.
-  HostExecutor(const Plan& plan, const UserBuffers& buffers, std::span<const LinkView> inbound,
-               std::span<const LinkView> outbound, const WaitContext& wait, FaultCell& fault);
+  HostExecutor(const Plan& plan, const UserBuffers& buffers, const HostLinks& links, const WaitContext& wait,
+               FaultCell& fault);
+  HostExecutor(const HostExecutor&) = delete;
+  HostExecutor& operator=(const HostExecutor&) = delete;
 
   bool await(Inbound in);
   bool reserve(Outbound out);
   bool combine(Operands dsts, Operands srcs, std::uint64_t n, Last last);
   void post(Outbound out, std::uint64_t n);
   void release(Inbound in);
+  void lend(Outbound out, std::uint64_t n, const Loan& loan);
+  bool drain(Outbound out);
 
  private:
+  /// What the awaited slot of a link stands for.
+  struct Held {
+    const std::byte* from;       ///< the data
+    std::byte* to;               ///< where a result goes
+    std::uint64_t from_address;  ///< not 0: `from` was copied from there in the peer's address space
+    std::uint64_t to_address;    ///< not 0: the result is copied to there
+    std::uint32_t bytes;
+    Scale scale;
+  };
+
+  bool usesPackets() const { return plan_.slots == SlotForm::packets; }
+  bool isStreamed() const;
   const std::byte* source(const Operand& operand) const;
   std::byte* destination(const Operand& operand) const;
+  bool gatherPackets(const Operand& operand, std::uint64_t bytes);
+  void writePacket(Outbound out, const std::byte* data, std::uint64_t bytes);
   bool refuseSlot(const LinkView& link, const SlotHeader& header, std::uint64_t sequence);
+  bool resolve(const LinkView& link, const SlotHeader& header, std::uint64_t sequence, Held& held);
+  bool resolveRegions(const LinkView& link, const SlotHeader& header, Held& held);
+  bool unreachable(const LinkView& link, const std::string& error);
+  SlotKind kindOf(int peer, const Loan& loan, std::uint64_t bytes) const;
+  const RegionPlace& regionOf(const Operand& operand) const;
+  void publish(const LinkView& link, std::uint64_t sequence, const SlotHeader& header);
+  void bringHome(const LinkView& link, std::uint64_t sequence);
+
+  std::byte* scratch(std::size_t part) const { return links_.scratch.data() + part * scratch_part_; }
 
   const Plan& plan_;
   UserBuffers buffers_;
-  std::span<const LinkView> inbound_;
-  std::span<const LinkView> outbound_;
+  HostLinks links_;
   const WaitContext& wait_;
   FaultCell& fault_;
   CombineFn combine_;
   std::size_t element_bytes_;
+  std::size_t scratch_part_;
+  bool streamed_ = false;  ///< streaming stores were made that no fence has ordered yet
+
+  // By peer, valid where the bit of the peer is set: a communicator has at most 64 ranks.
+  static_assert(kMaxRanks <= 64);
+  std::uint64_t sends_ = 0;                      ///< peers that this operation has sent to
+  std::uint64_t written_ = 0;                    ///< peers whose held slot got a result
+  std::array<std::uint64_t, kMaxRanks> first_;   ///< the first slot of this operation to the peer
+  std::array<std::uint64_t, kMaxRanks> return_;  ///< slots before this one must come back before the end
+  std::array<Held, kMaxRanks> held_;
 };
 
 static_assert(Executor<HostExecutor>);

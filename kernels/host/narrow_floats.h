@@ -1,5 +1,7 @@
-// float16, float8 e4m3 and e5m2 to and from float, by arithmetic on vectors of 32-bit lanes. bfloat16 too.
-// Widening is exact. Narrowing rounds to nearest even; a NaN becomes the canonical one.
+// bfloat16, float16, and float8 e4m3 and e5m2: from memory to vectors of float, and back. A source that
+// includes this has included the simd_*.h of its instruction set before.
+//
+// Reading is exact. Storing rounds to nearest even; a NaN becomes the canonical one.
 #pragma once
 
 #include "kernels/host/simd_vector.h"
@@ -7,65 +9,80 @@
 namespace tutti {
 namespace {
 
-inline constexpr std::int32_t kFloatInfinity = 0x7f800000;
-inline constexpr std::int32_t kFloatMagnitude = 0x7fffffff;
+inline constexpr std::int32_t kMagnitudeBits = 0x7fffffff;  ///< of a float; its canonical NaN as well
 
-/// A format of 1 sign bit, kExponent bits of exponent, kMantissa of mantissa. With infinity it has IEEE's
-/// special values, else its only one is NaN, all bits set. What is too large becomes infinity or the largest
-/// finite value.
-template <int kExponent, int kMantissa, bool kHasInfinity, bool kSaturates>
-struct NarrowFloat {
-  static constexpr int kBias = (1 << (kExponent - 1)) - 1;
-  static constexpr int kSignShift = kExponent + kMantissa;
-  static constexpr std::int32_t kMagnitude = (1 << kSignShift) - 1;
-  static constexpr std::int32_t kFirstSpecial =
-      kHasInfinity ? ((1 << kExponent) - 1) << kMantissa : kMagnitude;
-  static constexpr std::int32_t kFirstNaN = kHasInfinity ? kFirstSpecial + 1 : kFirstSpecial;
-  static constexpr std::int32_t kLargest = kSaturates ? kFirstSpecial - 1 : kFirstSpecial;
-  static constexpr int kShift = 23 - kMantissa;
-  static constexpr std::int32_t kRebias = (127 - kBias) << 23;
-  static constexpr float kSubnormalUnit = 1.0F / static_cast<float>(1 << (kBias - 1 + kMantissa));
+[[gnu::always_inline]] inline F32 canonicalNaN(F32 value) {
+  return value != value ? bitsAs<F32>(I32{} + kMagnitudeBits) : value;
+}
 
-  [[gnu::always_inline]] static F32 widen(U32 code) {
-    const I32 magnitude = bitsAs<I32>(code) & kMagnitude;
-    const I32 normal = (magnitude << kShift) + kRebias;
-    // Subnormals are whole multiples of one unit; no denormal float takes part, so flushing them does no
-    // harm.
-    const F32 subnormal = __builtin_convertvector(magnitude, F32) * kSubnormalUnit;
-    I32 result = magnitude < (1 << kMantissa) ? bitsAs<I32>(subnormal) : normal;
-    const I32 special = magnitude >= kFirstNaN ? I32{} + kFloatMagnitude : I32{} + kFloatInfinity;
-    result = magnitude >= kFirstSpecial ? special : result;
-    const I32 sign = (bitsAs<I32>(code) & (1 << kSignShift)) << (31 - kSignShift);
-    return bitsAs<F32>(result | sign);
+/// The upper half of a float.
+struct BFloat16Memory {
+  static constexpr std::size_t kBytes = 2;
+
+  [[gnu::always_inline]] static F32 load(const std::byte* from) {
+    return bitsAs<F32>(widenCodes(loadVector<Codes16>(from)) << 16);
   }
-
-  [[gnu::always_inline]] static U32 narrow(F32 value) {
-    const I32 bits = bitsAs<I32>(value);
-    const I32 magnitude = bits & kFloatMagnitude;
-    const I32 exact = magnitude - kRebias;
-    const I32 normal = (exact + ((exact >> kShift) & 1) + ((1 << (kShift - 1)) - 1)) >> kShift;
-    // Adding a number whose last bit is worth one unit lets the addition do the rounding.
-    constexpr float kMagic = kSubnormalUnit * (1 << 23);
-    const I32 subnormal =
-        bitsAs<I32>(bitsAs<F32>(magnitude) + kMagic) - __builtin_bit_cast(std::int32_t, kMagic);
-    I32 code = magnitude < kRebias + (1 << 23) ? subnormal : normal;
-    code = code > kLargest ? I32{} + kLargest : code;
-    code = code | ((bits >> (31 - kSignShift)) & (1 << kSignShift));
-    return bitsAs<U32>(magnitude > kFloatInfinity ? I32{} + kMagnitude : code);
+  [[gnu::always_inline]] static void store(std::byte* to, F32 value) {
+    const U32 bits = bitsAs<U32>(value);
+    const U32 rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
+    storeVector(to, narrowCodes(value != value ? U32{} + 0x7fffU : rounded));
   }
 };
 
-using Float16Code = NarrowFloat<5, 10, true, false>;
-using Float8E4M3Code = NarrowFloat<4, 3, false, true>;
-using Float8E5M2Code = NarrowFloat<5, 2, true, true>;
+struct Float16Memory {
+  static constexpr std::size_t kBytes = 2;
 
-struct BFloat16Code {
-  [[gnu::always_inline]] static F32 widen(U32 code) { return bitsAs<F32>(code << 16); }
+  [[gnu::always_inline]] static F32 load(const std::byte* from) {
+    return float16ToFloat(loadVector<Codes16>(from));
+  }
+  [[gnu::always_inline]] static void store(std::byte* to, F32 value) {
+    storeVector(to, floatToFloat16(canonicalNaN(value)));
+  }
+};
 
-  [[gnu::always_inline]] static U32 narrow(F32 value) {
-    const U32 bits = bitsAs<U32>(value);
-    const U32 rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
-    return bitsAs<U32>(value != value ? I32{} + 0x7fff : bitsAs<I32>(rounded));
+/// Rounds to kMantissa bits of mantissa, and to multiples of the smallest subnormal below kSmallestNormal;
+/// saturates at kLargest. The result is a float; NaN stays. Adding a number whose last bit is worth one unit
+/// of the result, and subtracting it again, lets the addition do the rounding.
+template <int kMantissa, int kSmallestNormalExponent>
+[[gnu::always_inline]] inline F32 roundToFloat8(F32 value, float largest) {
+  const I32 bits = bitsAs<I32>(value);
+  const F32 magnitude = bitsAs<F32>(bits & kMagnitudeBits);
+  const F32 most = F32{} + largest;
+  const F32 clamped = most < magnitude ? most : magnitude;
+  const I32 smallest = I32{} + ((kSmallestNormalExponent + 127) << 23);
+  const I32 exponent = bitsAs<I32>(clamped) & 0x7f800000;
+  const F32 unit = bitsAs<F32>((exponent > smallest ? exponent : smallest) + ((23 - kMantissa) << 23));
+  const F32 rounded = (clamped + unit) - unit;
+  return bitsAs<F32>(bitsAs<I32>(rounded) | (bits & ~kMagnitudeBits));
+}
+
+/// The upper half of a float16.
+struct Float8E5M2Memory {
+  static constexpr std::size_t kBytes = 1;
+
+  [[gnu::always_inline]] static F32 load(const std::byte* from) {
+    return float16ToFloat(loadBytes(from) << 8);
+  }
+  [[gnu::always_inline]] static void store(std::byte* to, F32 value) {
+    storeBytes(to, floatToFloat16(roundToFloat8<2, -14>(canonicalNaN(value), 57344.0F)) >> 8);
+  }
+};
+
+/// A float16 that is 2^8 times smaller, without its upper exponent bit and lower mantissa bits. No infinity;
+/// the code of what would be 480 is NaN.
+struct Float8E4M3Memory {
+  static constexpr std::size_t kBytes = 1;
+
+  [[gnu::always_inline]] static F32 load(const std::byte* from) {
+    const Codes16 code = loadBytes(from);
+    const Codes16 number = ((code & 0x80) << 8) | ((code & 0x7f) << 7);
+    // All ones, the result of a comparison that holds, are a float16 that is NaN.
+    const Codes16 is_nan = bitsAs<Codes16>((code & 0x7f) == 0x7f);
+    return float16ToFloat(number | is_nan) * 0x1p8F;
+  }
+  [[gnu::always_inline]] static void store(std::byte* to, F32 value) {
+    const Codes16 code = floatToFloat16(roundToFloat8<3, -6>(canonicalNaN(value), 448.0F) * 0x1p-8F);
+    storeBytes(to, ((code >> 8) & 0x80) | ((code >> 7) & 0x7f));
   }
 };
 

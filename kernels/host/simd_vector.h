@@ -24,6 +24,15 @@ using I32 = Vec<std::int32_t>;
 using F32 = Vec<float>;
 inline constexpr std::size_t kFloatLanes = kVectorBytes / sizeof(float);
 
+template <class T>
+struct CodesOf {
+  typedef T Type __attribute__((vector_size(kFloatLanes * sizeof(T))));  // NOLINT(modernize-use-using)
+};
+/// As many lanes as F32 has, of 16 and 8 bits: floats narrower than 32 bits in the form in which they are
+/// stored.
+using Codes16 = typename CodesOf<std::uint16_t>::Type;
+using Codes8 = typename CodesOf<std::uint8_t>::Type;
+
 /// The same bits as another vector.
 template <class To, class From>
 [[gnu::always_inline]] inline To bitsAs(From value) {

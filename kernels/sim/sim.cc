@@ -49,7 +49,7 @@ Sim::Sim(const Plan& plan, SimOptions options)
     for (const LinkEnds& ends : options_.links) {
       SimLink& link = lane.emplace_back();
       link.ends = ends;
-      link.slots.resize(options_.slot_count);
+      link.slots.resize(usesPackets() ? kPacketSlots : options_.slot_count);
       for (Slot& slot : link.slots) slot.bytes.assign(plan_.slot_elements * element_bytes_, kPoison);
     }
   }
@@ -118,6 +118,7 @@ bool Sim::pick(std::vector<std::function<void()>>& actions) {
   for (auto& lane : links_) {
     for (SimLink& link : lane) {
       if (link.posted_seen < link.posted) actions.emplace_back([&link] { ++link.posted_seen; });
+      if (link.whole_seen < link.posted_seen) actions.emplace_back([&link] { ++link.whole_seen; });
       if (link.released_seen < link.released) actions.emplace_back([&link] { ++link.released_seen; });
     }
   }
@@ -171,10 +172,9 @@ void Sim::checkLink(std::uint32_t lane, SimLink& link) {
     blame(fmt::format("reserved slot {} to rank {} and did not post it", link.posted, link.ends.to));
   }
   // Only the latest use of a slot is still known; that is enough, for drain settles all at once.
-  const std::uint64_t known = link.posted - std::min<std::uint64_t>(link.posted, link.slots.size());
-  for (std::uint64_t sequence = std::max(link.settled, known); sequence < link.posted; ++sequence) {
-    if (link.at(sequence).header.kind != SlotKind::address) continue;
-    blame(fmt::format("returned without draining reference {} to rank {}", sequence, link.ends.to));
+  for (const Slot& slot : link.slots) {
+    if (!slot.mustReturn()) continue;
+    blame(fmt::format("returned without draining loan {} to rank {}", slot.header.sequence, link.ends.to));
   }
 }
 
@@ -201,20 +201,22 @@ Sim::Range Sim::userRange(int rank, const Operand& operand, std::uint64_t n) con
   return {(is_input ? owner.input : owner.output) + operand.offset * element_bytes_, have - operand.offset};
 }
 
-/// The owner of lent memory may not write it, nor read what a peer may be writing, until it has drained.
+/// The owner of lent memory may not write it, nor touch what a peer's result will overwrite, until it has
+/// drained.
 void Sim::checkNotLent(int rank, const std::byte* data, std::uint64_t n, bool writes) {
+  const auto overlaps = [&](const Operand& operand, std::uint64_t bytes) {
+    const std::byte* lent = userRange(rank, operand, 0).data;
+    return lent < data + n * element_bytes_ && data < lent + bytes;
+  };
   for (auto& lane : links_) {
-    for (SimLink& link : lane) {
+    for (const SimLink& link : lane) {
       if (link.ends.from != rank) continue;
-      for (std::uint64_t sequence = link.settled; sequence < link.posted; ++sequence) {
-        const Slot& slot = link.at(sequence);
-        if (slot.header.kind != SlotKind::address) continue;
-        const bool is_lent_for_writing = slot.reference.where == Operand::Where::output;
-        const std::byte* lent = userRange(rank, slot.reference, 0).data;
-        const bool overlaps = lent < data + n * element_bytes_ && data < lent + slot.header.bytes;
-        require(!overlaps || !(writes || is_lent_for_writing),
-                "{} memory that it lent to rank {} by reference {}", writes ? "writes" : "reads",
-                link.ends.to, sequence);
+      for (const Slot& slot : link.slots) {
+        if (!slot.mustReturn()) continue;
+        const bool is_read = slot.isReference() && overlaps(slot.loan->from, slot.header.bytes);
+        const bool is_written = slot.loan->returns && overlaps(slot.loan->to, slot.header.bytes);
+        require(!is_written && !(writes && is_read), "{} memory that it lent to rank {} in slot {}",
+                writes ? "writes" : "reads", link.ends.to, slot.header.sequence);
       }
     }
   }
@@ -227,10 +229,8 @@ Sim::Range Sim::resolveSource(int rank, std::uint32_t lane, const Operand& opera
     require(slot.state == SlotState::reading, "reads slot {} of rank {} without holding it", link.released,
             link.ends.from);
     require(n * element_bytes_ <= slot.header.bytes, "reads more than was posted");
-    if (slot.header.kind == SlotKind::inline_data) return {slot.bytes.data(), plan_.slot_elements};
-    require(slot.reference.where == Operand::Where::input,
-            "reads from memory that was lent to it for writing");
-    return userRange(link.ends.from, slot.reference, n);
+    if (!slot.isReference()) return {slot.bytes.data(), plan_.slot_elements};
+    return userRange(link.ends.from, slot.loan->from, n);
   }
   require(operand.where != Operand::Where::outbound_slot, "reads from a slot that it fills");
   const Range range = userRange(rank, operand, n);
@@ -249,14 +249,14 @@ Sim::Range Sim::resolveDestination(int rank, std::uint32_t lane, const Operand& 
     return {slot.bytes.data(), plan_.slot_elements};
   }
   if (operand.where == Operand::Where::inbound_slot) {
-    // A direct write: the peer lent its output.
     SimLink& link = inbound(rank, lane, operand.link);
     Slot& slot = link.at(link.released);
-    require(slot.state == SlotState::reading && slot.header.kind == SlotKind::address &&
-                slot.reference.where == Operand::Where::output,
-            "writes to a slot that is not a reference to its peer's output");
-    require(n * element_bytes_ <= slot.header.bytes, "writes more than was lent");
-    return userRange(link.ends.from, slot.reference, n);
+    require(slot.state == SlotState::reading && slot.loan && slot.loan->returns,
+            "leaves a result in a slot that does not ask for one");
+    require(n * element_bytes_ <= slot.header.bytes, "leaves more than was asked for");
+    slot.answered = std::max(slot.answered, n);
+    if (!slot.isReference()) return {slot.bytes.data(), plan_.slot_elements};
+    return userRange(link.ends.from, slot.loan->to, n);
   }
   require(operand.where == Operand::Where::output, "writes to its input");
   const Range range = userRange(rank, operand, n);
@@ -264,27 +264,55 @@ Sim::Range Sim::resolveDestination(int rank, std::uint32_t lane, const Operand& 
   return range;
 }
 
-void Sim::publish(int rank, std::uint32_t lane, Outbound out, std::uint64_t n, const Operand* reference) {
+Sim::Slot& Sim::publish(int rank, std::uint32_t lane, Outbound out, std::uint64_t n, SlotKind kind) {
   SimLink& link = outbound(rank, lane, out.index);
   Slot& slot = link.at(link.posted);
   require(slot.state == SlotState::filling, "posts slot {} to rank {} without having reserved it",
           link.posted, link.ends.to);
-  if (reference == nullptr) {
-    require(n <= slot.filled, "posts {} elements to rank {}, but wrote {}", n, link.ends.to, slot.filled);
-  } else {
-    require(reference->where == Operand::Where::input || reference->where == Operand::Where::output,
-            "lends memory that is not the user's");
-    const bool for_writing = reference->where == Operand::Where::output;
-    checkNotLent(rank, userRange(rank, *reference, n).data, n, for_writing);
-    slot.reference = *reference;
-  }
+  require(kind != SlotKind::inline_data || n <= slot.filled, "posts {} elements to rank {}, but wrote {}", n,
+          link.ends.to, slot.filled);
   slot.header = {.sequence = link.posted,
                  .descriptor = plan_.descriptor,
-                 .kind = reference == nullptr ? SlotKind::inline_data : SlotKind::address,
+                 .kind = kind,
                  .bytes = static_cast<std::uint32_t>(n * element_bytes_)};
   slot.state = SlotState::posted;
+  slot.answered = 0;
   ++link.posted;
   require(link.posted <= link.released + link.slots.size(), "breaks the link invariant");
+  return slot;
+}
+
+/// Packets: slot k may be written once slot k - 1 of the peer has been received; it has then read k - 2.
+void Sim::requireReadByPeer(int rank, std::uint32_t lane, std::uint16_t number) {
+  const SimLink& link = outbound(rank, lane, number);
+  const SimLink& reverse = inbound(rank, lane, number);
+  require(reverse.released >= link.posted,
+          "writes packet slot {} to rank {} without having received slot {} from there", link.posted,
+          link.ends.to, link.posted - 1);
+}
+
+/// Slots before `before` have come back: results are brought home, and what was lent is the owner's again.
+void Sim::settle(int rank, SimLink& link, std::uint64_t before) {
+  for (; link.settled < before; ++link.settled) {
+    Slot& slot = link.at(link.settled);
+    if (slot.loan && slot.loan->returns && !slot.isReference()) {
+      const Range home = userRange(rank, slot.loan->to, slot.header.bytes / element_bytes_);
+      std::memcpy(home.data, slot.bytes.data(), slot.header.bytes);
+    }
+    slot.loan.reset();
+    poison(slot);
+  }
+}
+
+bool Sim::awaitWhole(int rank, std::uint32_t lane, Operands srcs) {
+  for (const Operand& operand : srcs) {
+    if (!usesPackets() || operand.where != Operand::Where::inbound_slot) continue;
+    auto& link = inbound(rank, lane, operand.link);
+    const auto ready = [&link] { return link.whole_seen > link.released; };
+    const auto reason = [&link] { return fmt::format("awaits the rest of slot {}", link.released); };
+    if (!waitFor(rank, lane, ready, reason)) return false;
+  }
+  return true;
 }
 
 bool Sim::Executor::await(Inbound in) {
@@ -305,6 +333,11 @@ bool Sim::Executor::await(Inbound in) {
 
 bool Sim::Executor::reserve(Outbound out) {
   auto& link = sim_.outbound(rank_, lane_, out.index);
+  if (sim_.usesPackets()) {
+    if (!sim_.pause(rank_, lane_)) return false;
+    sim_.requireReadByPeer(rank_, lane_, out.index);
+    link.released_seen = link.released;
+  }
   const auto ready = [&link] { return link.posted - link.released_seen < link.slots.size(); };
   const auto reason = [&link] {
     return fmt::format("reserves a slot to rank {}: posted = {}, released = {} of {} slots", link.ends.to,
@@ -314,9 +347,7 @@ bool Sim::Executor::reserve(Outbound out) {
   auto& slot = link.at(link.posted);
   require(slot.state == Sim::SlotState::free, "reserves a slot while it holds one of that link");
   // The credit that freed this slot also settles everything before it.
-  if (link.posted >= link.slots.size()) {
-    link.settled = std::max(link.settled, link.posted - link.slots.size() + 1);
-  }
+  if (link.posted >= link.slots.size()) sim_.settle(rank_, link, link.posted - link.slots.size() + 1);
   slot.state = Sim::SlotState::filling;
   slot.filled = 0;
   Sim::poison(slot);
@@ -324,7 +355,7 @@ bool Sim::Executor::reserve(Outbound out) {
 }
 
 bool Sim::Executor::combine(Operands dsts, Operands srcs, std::uint64_t n, Last last) {
-  if (!sim_.pause(rank_, lane_)) return false;
+  if (!sim_.pause(rank_, lane_) || !sim_.awaitWhole(rank_, lane_, srcs)) return false;
   std::array<std::byte*, kMaxCombineOperands> to{};
   std::array<const std::byte*, kMaxCombineOperands> from{};
   CombineArgs args{.dsts = to.data(),
@@ -350,11 +381,30 @@ bool Sim::Executor::combine(Operands dsts, Operands srcs, std::uint64_t n, Last 
 }
 
 void Sim::Executor::post(Outbound out, std::uint64_t n) {
-  if (sim_.pause(rank_, lane_)) sim_.publish(rank_, lane_, out, n, nullptr);
+  if (sim_.pause(rank_, lane_)) sim_.publish(rank_, lane_, out, n, SlotKind::inline_data);
 }
 
-void Sim::Executor::post(Outbound out, std::uint64_t n, Operand reference) {
-  if (sim_.pause(rank_, lane_)) sim_.publish(rank_, lane_, out, n, &reference);
+void Sim::Executor::lend(Outbound out, std::uint64_t n, const Loan& loan) {
+  if (!sim_.pause(rank_, lane_)) return;
+  require(n <= sim_.plan_.slot_elements, "lends more than a slot holds");
+  const auto from = sim_.userRange(rank_, loan.from, n);
+  sim_.checkNotLent(rank_, from.data, n, false);
+  if (loan.returns) {
+    require(!sim_.usesPackets(), "asks for a result in a packet slot");
+    require(loan.to.where == Operand::Where::output, "asks for a result outside of its output");
+    sim_.checkNotLent(rank_, sim_.userRange(rank_, loan.to, n).data, n, true);
+  }
+  auto& link = sim_.outbound(rank_, lane_, out.index);
+  const bool by_reference = !sim_.usesPackets() && sim_.random_() % 2 == 0;
+  auto& slot = link.at(link.posted);
+  if (!by_reference) {
+    require(slot.state == Sim::SlotState::filling, "lends in a slot that it has not reserved");
+    std::memcpy(slot.bytes.data(), from.data, n * sim_.element_bytes_);
+    slot.filled = n;
+  }
+  sim_.publish(rank_, lane_, out, n, by_reference ? SlotKind::address : SlotKind::inline_data);
+  slot.loan = loan;
+  if (slot.mustReturn()) link.to_return = link.posted;
 }
 
 void Sim::Executor::release(Inbound in) {
@@ -363,20 +413,22 @@ void Sim::Executor::release(Inbound in) {
   auto& slot = link.at(link.released);
   require(slot.state == Sim::SlotState::reading, "releases slot {} of rank {} without holding it",
           link.released, link.ends.from);
-  Sim::poison(slot);
+  require(!slot.loan || !slot.loan->returns || slot.answered * sim_.element_bytes_ == slot.header.bytes,
+          "releases slot {} of rank {} without leaving the result", link.released, link.ends.from);
+  if (!slot.loan || !slot.loan->returns) Sim::poison(slot);
   slot.state = Sim::SlotState::free;
   ++link.released;
 }
 
 bool Sim::Executor::drain(Outbound out) {
   auto& link = sim_.outbound(rank_, lane_, out.index);
-  const auto ready = [&link] { return link.released_seen == link.posted; };
+  const auto ready = [&link] { return link.released_seen >= link.to_return; };
   const auto reason = [&link] {
     return fmt::format("drains its link to rank {}: posted = {}, released = {}", link.ends.to, link.posted,
                        link.released);
   };
   if (!sim_.waitFor(rank_, lane_, ready, reason)) return false;
-  link.settled = link.posted;
+  sim_.settle(rank_, link, link.to_return);
   return true;
 }
 

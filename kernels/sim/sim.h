@@ -6,13 +6,16 @@
 // then they are filled with a poison. A verb that breaks the rules, or a state in which nobody can go on,
 // ends the run with a report in words. The same seed gives the same run.
 //
-// References are exercised here first: memory that was published by reference is lent until drain, and
-// conflicting use by its owner is an ownership error.
+// Loans go by reference or as bytes, as the seed says: a program must be right either way. What was lent is
+// the peer's until it was given back and the lender has learned of it, and conflicting use by its owner is an
+// ownership error. Packet links have no acknowledgements; a packet slot that is written before the peer is
+// known to have read it is an error, and messages arrive in two parts.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -51,8 +54,8 @@ class Sim {
     bool reserve(Outbound out);
     bool combine(Operands dsts, Operands srcs, std::uint64_t n, Last last);
     void post(Outbound out, std::uint64_t n);
-    void post(Outbound out, std::uint64_t n, Operand reference);
     void release(Inbound in);
+    void lend(Outbound out, std::uint64_t n, const Loan& loan);
     bool drain(Outbound out);
 
    private:
@@ -83,8 +86,12 @@ class Sim {
     SlotState state = SlotState::free;
     std::vector<std::byte> bytes;
     SlotHeader header;
-    std::uint64_t filled = 0;  ///< elements written since reserve
-    Operand reference;         ///< what a reference refers to, in the sender's memory
+    std::uint64_t filled = 0;    ///< elements written since reserve
+    std::uint64_t answered = 0;  ///< elements of the result that the receiver has left
+    std::optional<Loan> loan;    ///< what was lent in it, until it is settled
+
+    bool isReference() const { return header.kind != SlotKind::inline_data; }
+    bool mustReturn() const { return loan && (loan->returns || isReference()); }
   };
 
   /// Counters as each side sees them: a delivery moves the seen value towards the true one.
@@ -93,10 +100,11 @@ class Sim {
     std::vector<Slot> slots;
     std::uint64_t posted = 0;
     std::uint64_t posted_seen = 0;
+    std::uint64_t whole_seen = 0;  ///< packets: slots that have arrived to the last line
     std::uint64_t released = 0;
     std::uint64_t released_seen = 0;
-    std::uint64_t settled =
-        0;  ///< releases that the sender has waited for: lent memory before is its own again
+    std::uint64_t settled = 0;    ///< slots before this one are the sender's own again, results brought home
+    std::uint64_t to_return = 0;  ///< slots before this one must come back before the end
 
     Slot& at(std::uint64_t sequence) { return slots[sequence % slots.size()]; }
   };
@@ -140,7 +148,11 @@ class Sim {
   Range resolveSource(int rank, std::uint32_t lane, const Operand& operand, std::uint64_t n);
   Range resolveDestination(int rank, std::uint32_t lane, const Operand& operand, std::uint64_t n);
   void checkNotLent(int rank, const std::byte* data, std::uint64_t n, bool writes);
-  void publish(int rank, std::uint32_t lane, Outbound out, std::uint64_t n, const Operand* reference);
+  Slot& publish(int rank, std::uint32_t lane, Outbound out, std::uint64_t n, SlotKind kind);
+  void requireReadByPeer(int rank, std::uint32_t lane, std::uint16_t number);
+  void settle(int rank, SimLink& link, std::uint64_t before);
+  bool awaitWhole(int rank, std::uint32_t lane, Operands srcs);
+  bool usesPackets() const { return plan_.slots == SlotForm::packets; }
   static void poison(Slot& slot);
 
   Plan plan_;
@@ -157,6 +169,6 @@ class Sim {
 };
 
 using SimExecutor = Sim::Executor;
-static_assert(ReferenceExecutor<SimExecutor>);
+static_assert(tutti::Executor<SimExecutor>);
 
 }  // namespace tutti

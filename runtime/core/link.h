@@ -35,7 +35,7 @@ enum class SlotKind : std::uint16_t {
 /// Precedes every slot. Written by the sender before `posted` is advanced, read by the receiver after.
 struct SlotHeader {
   std::uint64_t sequence = 0;  ///< the value of `posted` before this slot: 0, 1, 2, ...
-  Descriptor descriptor;       ///< of the operation that the slot belongs to
+  Descriptor descriptor = {};  ///< of the operation that the slot belongs to
   SlotKind kind = SlotKind::inline_data;
   std::uint16_t returns = 0;  ///< 1: the receiver leaves a result of the same length; inline: in the slot
   std::uint32_t bytes = 0;    ///< length of the data

@@ -22,6 +22,7 @@ struct PeerInfo {
   std::array<char, 64> host{};                   ///< host name, zero-terminated
   std::array<char, 16> mailbox{};                ///< abstract Unix socket, zero-terminated; see shm/mailbox.h
   LinkShape links;
+  PlanOverride plan;
 };
 static_assert(std::is_trivially_copyable_v<PeerInfo>);
 

@@ -2,20 +2,31 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "runtime/core/descriptor.h"
 
 namespace tutti {
 
-/// The programs of collectives/programs.h.
-enum class Program : std::uint8_t {
-  single,
-  ring_all_reduce,
-  ring_reduce_scatter,
-  ring_all_gather,
-  chain_broadcast,
-  chain_reduce
+/// The families of programs; see collectives/programs.h.
+enum class Algorithm : std::uint8_t {
+  single,    ///< one rank: nothing is sent
+  ring,      ///< along the ring: ring.h, chain.h
+  direct,    ///< on each other's memory: direct.h
+  one_shot,  ///< everything to everybody: one_shot.h
 };
+
+/// What the slots of the links look like.
+enum class SlotForm : std::uint8_t {
+  plain,    ///< with headers, acknowledged
+  packets,  ///< data and flag in one store, for small messages
+};
+
+constexpr std::string_view name(Algorithm algorithm) {
+  constexpr std::string_view kNames[] = {"single", "ring", "direct", "one_shot"};
+  return kNames[static_cast<int>(algorithm)];
+}
+constexpr std::string_view name(SlotForm form) { return form == SlotForm::plain ? "slots" : "packets"; }
 
 /// Sizes of the links, equal on all ranks of a communicator (compared when it is made).
 struct LinkShape {
@@ -27,9 +38,20 @@ struct LinkShape {
   friend bool operator==(const LinkShape&, const LinkShape&) = default;
 };
 
+/// What a person picked by hand, equal on all ranks; `automatic` leaves the choice to the planner.
+struct PlanOverride {
+  enum class Pick : std::uint8_t { automatic, ring, direct, one_shot };
+  enum class Form : std::uint8_t { automatic, plain, packets };
+  Pick algorithm = Pick::automatic;
+  Form slots = Form::automatic;
+
+  friend bool operator==(const PlanOverride&, const PlanOverride&) = default;
+};
+
 /// One operation's plan, the same on every rank.
 struct Plan {
-  Program program = Program::single;
+  Algorithm algorithm = Algorithm::single;
+  SlotForm slots = SlotForm::plain;
   Descriptor descriptor;
   std::int32_t nranks = 1;
   std::uint32_t lanes = 1;
@@ -40,7 +62,7 @@ struct Plan {
 struct LaneWork {
   std::int32_t nranks = 1;
   std::int32_t rank = 0;
-  std::int32_t root = 0;
+  std::int32_t root = 0;            ///< for point-to-point the peer
   std::uint64_t count = 0;          ///< elements of the operation (the stride between blocks)
   std::uint64_t begin = 0;          ///< first element of this lane
   std::uint64_t end = 0;            ///< one past its last

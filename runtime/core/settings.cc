@@ -54,6 +54,39 @@ LogLevel logLevel(const Row& row, std::string_view value) {
   refuse(row, value, "NONE, VERSION, WARN, INFO or TRACE");
 }
 
+bool equalIgnoringCase(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; };
+  return std::ranges::equal(a, b, [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+using Pick = PlanOverride::Pick;
+using Form = PlanOverride::Form;
+
+bool readAlgorithm(std::string_view text, Pick& pick) {
+  constexpr std::pair<std::string_view, Pick> kNames[] = {
+      {"ring", Pick::ring}, {"direct", Pick::direct}, {"one_shot", Pick::one_shot}};
+  for (const auto& [name, value] : kNames) {
+    if (!equalIgnoringCase(text, name)) continue;
+    pick = value;
+    return true;
+  }
+  return false;
+}
+
+/// ALGORITHM, or ALGORITHM/FORM, or /FORM.
+void readPlan(Settings& settings, const Row& row, std::string_view value) {
+  constexpr std::string_view kAccepted =
+      "ring, direct or one_shot, and perhaps /slots or /packets after it, such as direct/slots";
+  if (value.empty()) return;
+  const std::size_t slash = std::min(value.find('/'), value.size());
+  const std::string_view algorithm = value.substr(0, slash);
+  if (!algorithm.empty() && !readAlgorithm(algorithm, settings.plan.algorithm)) refuse(row, value, kAccepted);
+  if (slash == value.size()) return;
+  const std::string_view form = value.substr(slash + 1);
+  if (!equalIgnoringCase(form, "slots") && !equalIgnoringCase(form, "packets")) refuse(row, value, kAccepted);
+  settings.plan.slots = equalIgnoringCase(form, "slots") ? Form::plain : Form::packets;
+}
+
 constexpr Row kRows[] = {
     {{"TUTTI_INIT_TIMEOUT", "300",
       "seconds after the first rank by which all must have joined a communicator"},
@@ -84,6 +117,29 @@ constexpr Row kRows[] = {
      [](Settings& s, const Row& r, std::string_view v) {
        s.links.lanes = static_cast<std::uint32_t>(wholeNumber(r, v, 1, 16));
      }},
+    {{"NCCL_ALGO", "",
+      "algorithm of collectives: Ring; other names of NCCL have no counterpart here and are ignored; equal "
+      "on "
+      "all ranks; default chosen by size"},
+     [](Settings& s, const Row&, std::string_view v) {
+       if (!readAlgorithm(v, s.plan.algorithm) && !v.empty()) s.ignored.emplace_back("NCCL_ALGO");
+     }},
+    {{"NCCL_PROTO", "",
+      "Simple: slots with acknowledgement; LL and LL128: packets, where the operation can use them; equal on "
+      "all "
+      "ranks; default chosen by size"},
+     [](Settings& s, const Row&, std::string_view v) {
+       if (equalIgnoringCase(v, "Simple"))
+         s.plan.slots = Form::plain;
+       else if (equalIgnoringCase(v, "LL") || equalIgnoringCase(v, "LL128"))
+         s.plan.slots = Form::packets;
+       else if (!v.empty())
+         s.ignored.emplace_back("NCCL_PROTO");
+     }},
+    {{"TUTTI_PLAN", "",
+      "how collectives are carried out: ring, direct or one_shot, then perhaps /slots or /packets; before "
+      "NCCL_ALGO and NCCL_PROTO; equal on all ranks; default chosen by size"},
+     readPlan},
     {{"TUTTI_BOOTSTRAP_PORT", "0", "TCP port on which ncclGetUniqueId listens; 0 takes any free port"},
      [](Settings& s, const Row& r, std::string_view v) {
        s.bootstrap_port = static_cast<std::uint16_t>(wholeNumber(r, v, 0, 65535));

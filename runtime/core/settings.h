@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/core/plan.h"
 
@@ -20,9 +21,11 @@ struct Settings {
   std::chrono::milliseconds timeout;        ///< a live peer must have entered an operation by then; 0 = never
   std::chrono::milliseconds stall_timeout;  ///< progress must be seen within this once all have entered
   LinkShape links;
+  PlanOverride plan;
   std::uint16_t bootstrap_port = 0;  ///< 0: any free port
   LogLevel log_level = LogLevel::none;
-  std::string log_file;  ///< empty: standard error
+  std::string log_file;              ///< empty: standard error
+  std::vector<std::string> ignored;  ///< variables of NCCL whose value has no counterpart here
 };
 
 /// One row of the table, from which docs/settings.md is checked.

@@ -18,17 +18,23 @@ enum class Bug {
   missing_last_chunk,  ///< the last result is not written
   missing_await,       ///< a slot is read before it holds data
   missing_reserve,     ///< a slot is filled before it is free
+  missing_drain,       ///< the program goes on before what it lent has come back
+  missing_result,      ///< a loan is given back without the result that it asks for
+  early_reuse,         ///< lent memory is written while the peer may use it
 };
 
-inline constexpr Bug kAllBugs[] = {Bug::wrong_chunk,   Bug::lost_release,   Bug::early_post,
-                                   Bug::double_post,   Bug::early_credit,   Bug::missing_last_chunk,
-                                   Bug::missing_await, Bug::missing_reserve};
+inline constexpr Bug kAllBugs[] = {Bug::wrong_chunk,    Bug::lost_release,    Bug::early_post,
+                                   Bug::double_post,    Bug::early_credit,    Bug::missing_last_chunk,
+                                   Bug::missing_await,  Bug::missing_reserve, Bug::missing_drain,
+                                   Bug::missing_result, Bug::early_reuse};
 
-/// Passes verbs on to `exec`, and commits the bug at the `at`-th occasion.
+/// Passes verbs on to `exec`, and commits the bug at the `at`-th occasion; then sets *committed. A program
+/// that gives a bug no occasion proves nothing about it.
 template <Executor E>
 class Sabotaged {
  public:
-  Sabotaged(E& exec, Bug bug, std::uint64_t at) : exec_(exec), bug_(bug), at_(at) {}
+  Sabotaged(E& exec, Bug bug, std::uint64_t at, bool* committed)
+      : exec_(exec), bug_(bug), at_(at), committed_(committed) {}
 
   bool await(Inbound in) {
     if (bug_ == Bug::missing_await && now()) return true;
@@ -44,9 +50,17 @@ class Sabotaged {
 
   bool combine(Operands dsts, Operands srcs, std::uint64_t n, Last last) {
     std::vector<Operand> sources(srcs.begin(), srcs.end());
-    if (bug_ == Bug::wrong_chunk && n > 0 && sources.back().where == Operand::Where::input && now()) {
-      sources.back().offset ^= 1;
+    for (Operand& source : sources) {
+      if (bug_ == Bug::wrong_chunk && n > 0 && source.where == Operand::Where::input && now())
+        source.offset ^= 1;
     }
+    std::vector<Operand> destinations;
+    for (const Operand& dst : dsts) {
+      const bool is_result = dst.where == Operand::Where::inbound_slot;
+      if (bug_ == Bug::missing_result && n > 0 && is_result && now()) continue;
+      destinations.push_back(dst);
+    }
+    if (destinations.empty()) return true;
     if (bug_ == Bug::missing_last_chunk && last == Last::yes && n > 0 && now()) return true;
     for (const Operand& dst : dsts) {
       if (bug_ == Bug::early_post && dst.where == Operand::Where::outbound_slot && n > 0 && now()) {
@@ -54,7 +68,8 @@ class Sabotaged {
         swallow_post_ = true;
       }
     }
-    return exec_.combine(dsts, {sources.data(), sources.size()}, n, last);
+    return exec_.combine({destinations.data(), destinations.size()}, {sources.data(), sources.size()}, n,
+                         last);
   }
 
   void post(Outbound out, std::uint64_t n) {
@@ -75,12 +90,28 @@ class Sabotaged {
     exec_.release(in);
   }
 
+  void lend(Outbound out, std::uint64_t n, const Loan& loan) {
+    Loan lent = loan;
+    if (bug_ == Bug::wrong_chunk && n > 1 && now()) lent.from.offset ^= 1;
+    exec_.lend(out, n, lent);
+    if (bug_ == Bug::double_post && now()) exec_.lend(out, n, lent);
+    if (bug_ == Bug::early_reuse && n > 0 && loan.returns && now())
+      exec_.combine({loan.to}, {loan.from}, n, Last::no);
+  }
+
+  bool drain(Outbound out) { return (bug_ == Bug::missing_drain && now()) || exec_.drain(out); }
+
  private:
-  bool now() { return occasion_++ == at_; }
+  bool now() {
+    const bool is_now = occasion_++ == at_;
+    *committed_ = *committed_ || is_now;
+    return is_now;
+  }
 
   E& exec_;
   Bug bug_;
   std::uint64_t at_;
+  bool* committed_;
   std::uint64_t occasion_ = 0;
   bool swallow_post_ = false;
   bool swallow_release_ = false;

@@ -1,0 +1,10 @@
+#include "kernels/host/simd_avx512.h"
+
+// After the instruction set, which they are compiled for.
+#include "kernels/host/combine_loops.h"
+
+namespace tutti {
+
+constinit const CombineTable kCombineAvx512 = makeCombineTable();
+
+}  // namespace tutti
