@@ -13,6 +13,12 @@ function(tutti_import_static target module archive)
 endfunction()
 
 tutti_import_static(sodium libsodium libsodium.a)
+# The fibres' stack switch. Not by find_package(Boost): that takes the shared library where both are installed.
+find_library(boost_context_ARCHIVE NAMES libboost_context.a REQUIRED)
+find_path(boost_context_INCLUDE boost/context/fiber.hpp REQUIRED)
+add_library(boost_context STATIC IMPORTED GLOBAL)
+set_target_properties(boost_context PROPERTIES IMPORTED_LOCATION ${boost_context_ARCHIVE}
+                                               INTERFACE_INCLUDE_DIRECTORIES ${boost_context_INCLUDE})
 find_package(fmt REQUIRED)
 if(TUTTI_TOOLS OR TUTTI_BENCH)
   find_package(CLI11 REQUIRED)
@@ -24,9 +30,6 @@ if(TUTTI_BENCH)
 endif()
 if(TUTTI_TESTS)
   find_package(GTest REQUIRED)
-endif()
-if(TUTTI_TESTS)
-  find_package(Boost 1.74 REQUIRED COMPONENTS context)
 endif()
 
 # tutti_optional(NAME found what): resolves an AUTO/ON/OFF option into TUTTI_HAVE_NAME and a line of the summary.

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <span>
 #include <thread>
 #include <utility>
 
@@ -37,27 +36,15 @@ Settings completed(Settings settings) {
   return settings;
 }
 
-/// Marks a communicator as in use by this thread, so that abort knows and a second thread is refused.
-class Occupancy {
- public:
-  explicit Occupancy(std::atomic<bool>& busy) : busy_(busy) {
-    if (busy_.exchange(true, std::memory_order_acq_rel)) {
-      throw Error(ncclInvalidUsage,
-                  "two threads called operations on one communicator at once. Use one thread, or one "
-                  "communicator each");
-    }
-  }
-  Occupancy(const Occupancy&) = delete;
-  Occupancy& operator=(const Occupancy&) = delete;
-  ~Occupancy() {
-    busy_.store(false, std::memory_order_release);
-  }  // abort may free the communicator from here on
-
- private:
-  std::atomic<bool>& busy_;
-};
-
 }  // namespace
+
+Occupancy::Occupancy(std::atomic<bool>& busy) : busy_(&busy) {
+  if (busy.exchange(true, std::memory_order_acq_rel)) {
+    throw Error(ncclInvalidUsage,
+                "two threads called operations on one communicator at once. Use one thread, or one "
+                "communicator each");
+  }
+}
 
 Communicator::Communicator(Process& process, Settings settings, int nranks, const UniqueId& id, int rank)
     : process_(process),
@@ -66,9 +53,13 @@ Communicator::Communicator(Process& process, Settings settings, int nranks, cons
       rank_(rank),
       wiring_(makeWiring(process, settings_, nranks, id, rank)),
       scratch_(hostScratchBytes(nranks)),
-      monitor_(wiring_, rank, settings_, fault_,
-               [this](const std::string& text) { process_.log().write(LogLevel::warn, rank_, text); }),
-      wait_{fault_, monitor_, spinsFor(wiring_)} {
+      around_{wiring_,
+              rank,
+              settings_.timeout,
+              settings_.stall_timeout,
+              fault_,
+              [this](const std::string& text) { process_.log().write(LogLevel::warn, rank_, text); }},
+      spins_(spinsFor(wiring_)) {
   process_.log().write(LogLevel::version, rank_,
                        fmt::format("NCCL API {}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH));
   process_.log().write(LogLevel::info, rank_,
@@ -84,26 +75,49 @@ Communicator::~Communicator() {
                                      std::memory_order_relaxed);
 }
 
-void Communicator::run(const Descriptor& descriptor, const void* send, void* recv) {
-  const Occupancy occupancy(busy_);
-  validateOperation(descriptor, nranks_, rank_, send, recv);
-  if (fault_.tripped()) throwFault();
-  if (descriptor.count == 0) return;
-
-  RankStatus& mine = wiring_.board[rank_];
-  mine.enter(++operation_, descriptor);
-  monitor_.begin(operation_, descriptor);
-  const UserBuffers buffers{static_cast<const std::byte*>(send), static_cast<std::byte*>(recv)};
-  const bool done =
-      !fault_.tripped() && execute(makePlan(descriptor, nranks_, wiring_.shape, settings_.plan), buffers);
-  if (!done) {
-    publishFault();
-    throwFault();
+void Communicator::validate(const Task& task) const {
+  validateTask(task, nranks_, rank_);
+  if (fault_.tripped()) throw faultError();
+  if (isFinalized()) {
+    throw Error(ncclInvalidUsage, fmt::format("rank {} of {}: an operation after ncclCommFinalize. Only "
+                                              "ncclCommDestroy and ncclCommAbort may follow it",
+                                              rank_, nranks_));
   }
-  mine.completed.store(operation_, std::memory_order_release);
 }
 
-void Communicator::requireAllReceived() {
+bool Communicator::carryOut(const Task& task, WaitScheduler* scheduler) noexcept {
+  bool done = false;
+  try {
+    done = !fault_.tripped() && (task.kind == Task::Kind::collective ? runCollective(task, scheduler)
+                                                                     : runTransfer(task, scheduler));
+  } catch (const std::exception& error) {
+    fault_.trip(ncclSystemError, fmt::format("{}: {}", describe(task.descriptor), error.what()));
+  }
+  if (!done) publishFault();
+  return done;
+}
+
+bool Communicator::runCollective(const Task& task, WaitScheduler* scheduler) {
+  const Descriptor& descriptor = task.descriptor;
+  RankStatus& mine = wiring_.board[rank_];
+  mine.enter(++operation_, descriptor);
+  CollectiveMonitor monitor(around_, operation_, descriptor);
+  const WaitContext wait{fault_, monitor, spins_, scheduler};
+  UserBuffers buffers{static_cast<const std::byte*>(task.send), static_cast<std::byte*>(task.recv)};
+  if (descriptor.op == RedOp::premul_sum) buffers.scale = scaleFrom(descriptor.type, task.scalar.data());
+  const bool done = execute(makePlan(descriptor, nranks_, wiring_.shape, settings_.plan), buffers, wait);
+  if (done) mine.completed.store(operation_, std::memory_order_release);
+  return done;
+}
+
+bool Communicator::runTransfer(const Task& task, WaitScheduler* scheduler) {
+  TransferMonitor monitor(around_, task.descriptor, task.kind == Task::Kind::send);
+  const WaitContext wait{fault_, monitor, spins_, scheduler};
+  fault_.trip(ncclInvalidUsage, "this version has no point-to-point transfers");
+  return wait.until(task.peer, [] { return false; });
+}
+
+void Communicator::requireAllReceived() const {
   if (fault_.tripped()) return;
   for (const MeshLinks& lane : wiring_.lanes) {
     for (const LinkView& link : lane.inbound) {
@@ -120,12 +134,12 @@ void Communicator::requireAllReceived() {
   }
 }
 
-bool Communicator::execute(const Plan& plan, const UserBuffers& buffers) {
+bool Communicator::execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait) {
   for (std::uint32_t lane = 0; lane < plan.lanes; ++lane) {
     const MeshLinks& links = plan.slots == SlotForm::packets ? wiring_.packets : wiring_.lanes[lane];
     HostExecutor executor(plan, buffers,
                           {links.inbound, links.outbound, wiring_.peer_memory, wiring_.accepted, scratch_},
-                          wait_, fault_);
+                          wait, fault_);
     if (!runProgram(executor, plan, laneWork(plan, rank_, lane)) || fault_.tripped()) return false;
   }
   return true;
@@ -133,24 +147,39 @@ bool Communicator::execute(const Plan& plan, const UserBuffers& buffers) {
 
 void Communicator::publishFault() {
   if (published_.exchange(true, std::memory_order_acq_rel)) return;
+  while (!fault_.tripped()) ::sched_yield();  // another thread tripped it, and is writing it down
   RankStatus& mine = wiring_.board[rank_];
   mine.code = fault_.code();
   const std::string& text = fault_.message();
   std::memcpy(mine.text.data(), text.data(), std::min(text.size(), mine.text.size() - 1));
   mine.state.store(RankStatus::State::failed, std::memory_order_release);
+  turns_.cut();
 }
 
-void Communicator::throwFault() const {
-  throw Error(fault_.code(), fmt::format("rank {} of {}: {}", rank_, nranks_, fault_.message()));
+Error Communicator::faultError() const {
+  return {fault_.code(), fmt::format("rank {} of {}: {}", rank_, nranks_, fault_.message())};
+}
+
+void Communicator::fail(ncclResult_t code, const std::string& text) {
+  fault_.trip(code, text);
+  publishFault();
 }
 
 bool Communicator::abort() {
   const PeerInfo& self = wiring_.peers[static_cast<std::size_t>(rank_)];
-  if (fault_.trip(ncclRemoteError, describe(self) + " aborted the communicator")) publishFault();
+  fail(ncclRemoteError, describe(self) + " aborted the communicator");
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-  while (busy() && std::chrono::steady_clock::now() < end)
+  const auto isInside = [this] { return busy() || inside_.load(std::memory_order_acquire) != 0; };
+  while (isInside() && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::microseconds(50));
-  return !busy();
+  return !isInside();
+}
+
+void Communicator::finalize() {
+  const Occupancy occupancy = occupy();
+  if (finalized_.exchange(true, std::memory_order_acq_rel)) {
+    throw Error(ncclInvalidArgument, "ncclCommFinalize: the communicator is finalized already");
+  }
 }
 
 }  // namespace tutti

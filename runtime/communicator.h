@@ -3,23 +3,65 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/host/host_executor.h"
 #include "runtime/core/descriptor.h"
 #include "runtime/core/fault.h"
 #include "runtime/core/settings.h"
+#include "runtime/core/wait.h"
 #include "runtime/monitor.h"
 #include "runtime/process.h"
+#include "runtime/red_ops.h"
+#include "runtime/task.h"
+#include "runtime/turns.h"
 #include "runtime/unique_id.h"
 #include "runtime/wiring.h"
+#include "tutti/error.h"
 
 namespace tutti {
 
-/// One rank of a communicator on host memory. One thread at a time calls run(); abort() may come from any
-/// thread.
+/// Marks a communicator as in use by one thread for issuing operations.
+class Occupancy {
+ public:
+  explicit Occupancy(std::atomic<bool>& busy);
+  Occupancy(Occupancy&& other) noexcept : busy_(std::exchange(other.busy_, nullptr)) {}
+  Occupancy(const Occupancy&) = delete;
+  Occupancy& operator=(const Occupancy&) = delete;
+  ~Occupancy() {
+    // Abort may free the communicator from here on.
+    if (busy_ != nullptr) busy_->store(false, std::memory_order_release);
+  }
+
+ private:
+  std::atomic<bool>* busy_;
+};
+
+/// Counts a thread that carries out queued tasks, so that abort can wait for its end.
+class Presence {
+ public:
+  explicit Presence(std::atomic<int>& count) : count_(&count) {
+    count.fetch_add(1, std::memory_order_acq_rel);
+  }
+  Presence(Presence&& other) noexcept : count_(std::exchange(other.count_, nullptr)) {}
+  Presence(const Presence&) = delete;
+  Presence& operator=(const Presence&) = delete;
+  ~Presence() {
+    if (count_ != nullptr) count_->fetch_sub(1, std::memory_order_acq_rel);
+  }
+
+ private:
+  std::atomic<int>* count_;
+};
+
+/// One rank of a communicator on host memory.
+///
+/// An operation is validated, then carried out by whichever thread has the communicator's turn. One thread at
+/// a time issues operations (Occupancy); abort() may come from any thread.
 class Communicator {
  public:
   /// Joins; returns when all ranks have. Throws Error.
@@ -31,29 +73,54 @@ class Communicator {
 
   int rank() const { return rank_; }
   int nranks() const { return nranks_; }
+  /// Pauses before a wait yields, see Pace.
+  std::uint32_t spins() const { return spins_; }
 
-  /// Carries out one operation; returns when this rank's part is done and its buffers are its own again.
-  /// Bad arguments throw Error(ncclInvalidArgument) and change nothing. Any other Error is sticky: every
-  /// later call throws it again.
-  void run(const Descriptor& descriptor, const void* send, void* recv);
+  /// Throws Error(ncclInvalidArgument) for a task that no rank could carry out, and the communicator's fault
+  /// if it has one, or Error(ncclInvalidUsage) after finalize(). Changes nothing.
+  void validate(const Task& task) const;
 
-  /// Makes the operation that another thread is inside of fail, here and on all ranks, and waits up to a
-  /// second until it has left. False when it has not: the object must then not be destroyed.
+  /// Carries out one validated task, in this communicator's turn; its buffers are the caller's again
+  /// afterwards. `scheduler`: see WaitContext. False when the communicator has a fault, which is sticky and
+  /// known to all ranks.
+  bool carryOut(const Task& task, WaitScheduler* scheduler) noexcept;
+
+  /// Makes the operation that another thread is inside of fail, here and on all ranks, with all that is
+  /// queued, and waits up to a second until it has left. False when it has not: buffers may still be in use.
   bool abort();
 
-  /// Throws Error when a peer sent something that no operation of this rank received: the calls differed. For
-  /// the end of the communicator.
-  void requireAllReceived();
+  /// Refuses operations from now on; those that are queued are still carried out. Throws Error when it is
+  /// finalized already.
+  void finalize();
+  bool isFinalized() const { return finalized_.load(std::memory_order_acquire); }
 
-  /// Whether a thread is inside run().
-  bool busy() const { return busy_.load(std::memory_order_acquire); }
+  /// Throws Error when a rank sent something that no operation of this rank received: the calls differed. For
+  /// the end of the communicator.
+  void requireAllReceived() const;
 
   const FaultCell& fault() const { return fault_; }
+  /// The fault, which there must be, as this rank reports it.
+  Error faultError() const;
+  /// Makes this the communicator's fault, unless it has one, and tells all ranks.
+  void fail(ncclResult_t code, const std::string& text);
+
+  Turns& turns() { return turns_; }
+  RedOps& redOps() { return red_ops_; }
+  const RedOps& redOps() const { return red_ops_; }
+
+  /// Held by a thread while it issues operations, and while it is inside one that it waits for. Throws
+  /// Error(ncclInvalidUsage) when another thread holds it.
+  Occupancy occupy() { return Occupancy(busy_); }
+  bool busy() const { return busy_.load(std::memory_order_acquire); }
+
+  /// Held by the thread that carries out queued tasks.
+  Presence enter() { return Presence(inside_); }
 
  private:
-  bool execute(const Plan& plan, const UserBuffers& buffers);
+  bool runCollective(const Task& task, WaitScheduler* scheduler);
+  bool runTransfer(const Task& task, WaitScheduler* scheduler);
+  bool execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait);
   void publishFault();
-  [[noreturn]] void throwFault() const;
 
   Process& process_;
   Settings settings_;
@@ -62,16 +129,20 @@ class Communicator {
   Wiring wiring_;
   std::vector<std::byte> scratch_;  ///< for the executor
   FaultCell fault_;
-  Monitor monitor_;
-  WaitContext wait_;
+  Surroundings around_;
+  std::uint32_t spins_;
   std::uint64_t operation_ = 0;
+  Turns turns_;
+  RedOps red_ops_;
   std::atomic<bool> busy_{false};
+  std::atomic<int> inside_{0};  ///< threads that carry out queued tasks
+  std::atomic<bool> finalized_{false};
   std::atomic<bool> published_{false};
 };
 
 /// Refuses what no rank could carry out: unknown enumerators, types without a kernel, NULL or overlapping
-/// buffers, sizes that overflow. Throws Error(ncclInvalidArgument) that names the argument.
-void validateOperation(const Descriptor& descriptor, int nranks, int rank, const void* send,
-                       const void* recv);
+/// buffers, peers that do not exist, sizes that overflow. Throws Error(ncclInvalidArgument) that names the
+/// argument.
+void validateTask(const Task& task, int nranks, int rank);
 
 }  // namespace tutti

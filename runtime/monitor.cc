@@ -10,131 +10,187 @@ namespace {
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-constexpr nanoseconds kFirstWarning = seconds(10);
 constexpr int kWarningGrowth = 6;  ///< 10 s, 1 min, 6 min, ...
 
 double inSeconds(nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 }  // namespace
 
-Monitor::Monitor(const Wiring& wiring, int rank, const Settings& settings, FaultCell& fault,
-                 std::function<void(const std::string&)> warn)
-    : wiring_(wiring),
-      rank_(rank),
-      timeout_(settings.timeout),
-      stall_timeout_(settings.stall_timeout),
-      fault_(fault),
-      warn_(std::move(warn)) {}
-
-void Monitor::begin(std::uint64_t operation, const Descriptor& descriptor) {
-  operation_ = operation;
-  descriptor_ = descriptor;
-  next_warning_ = kFirstWarning;
-}
-
-void Monitor::inspect(int peer, nanoseconds waited) {
-  if (adoptFault() || findDeparted() || findMismatch()) return;
-  checkDeadlines(peer, waited);
-}
-
 bool Monitor::adoptFault() {
-  for (const PeerInfo& peer : wiring_.peers) {
-    const RankStatus& status = wiring_.board[peer.rank];
-    if (peer.rank == rank_ || status.state.load(std::memory_order_acquire) != RankStatus::State::failed)
+  for (const PeerInfo& peer : around_.wiring.peers) {
+    const RankStatus& theirs = status(peer.rank);
+    if (peer.rank == around_.rank ||
+        theirs.state.load(std::memory_order_acquire) != RankStatus::State::failed)
       continue;
-    fault_.trip(static_cast<ncclResult_t>(status.code), status.text.data());
+    around_.fault.trip(static_cast<ncclResult_t>(theirs.code), theirs.text.data());
     return true;
   }
   return false;
 }
 
-bool Monitor::findDeparted() {
+std::string Monitor::who(int rank) const {
+  return describe(around_.wiring.peers[static_cast<std::size_t>(rank)]);
+}
+
+void Monitor::differs(int peer, const Descriptor& theirs) {
+  if (isTransfer(descriptor_) && isTransfer(theirs)) {
+    around_.fault.trip(
+        ncclInvalidUsage,
+        fmt::format("{} sends {} bytes, but {} waits to receive {} bytes from it. The sizes of "
+                    "a Send and its Recv must be equal, and both sides must post theirs in the "
+                    "same order",
+                    who(peer), theirs.count, who(around_.rank), descriptor_.count));
+    return;
+  }
+  around_.fault.trip(
+      ncclInvalidUsage,
+      fmt::format("the ranks called different operations: {} {}, {} {}{}. All ranks must make "
+                  "the same calls in the same order",
+                  who(around_.rank), describe(descriptor_), who(peer), describe(theirs), numberText()));
+}
+
+void Monitor::enforce(nanoseconds waited, nanoseconds limit, const char* setting,
+                      const std::function<std::string()>& culprit) {
+  if (limit.count() != 0 && waited >= limit) {
+    around_.fault.trip(ncclRemoteError,
+                       fmt::format("{} ({} = {:g} s)", culprit(), setting, inSeconds(limit)));
+  } else if (waited >= next_warning_) {
+    next_warning_ = waited * kWarningGrowth;
+    around_.warn(culprit());
+  }
+}
+
+void CollectiveMonitor::inspect(int peer, nanoseconds waited) {
+  if (adoptFault() || findDeparted() || findMismatch()) return;
+  checkDeadlines(peer, waited);
+}
+
+bool CollectiveMonitor::findDeparted() {
   // Death is read before the status: what a dead rank wrote last is then all there.
-  const std::vector<bool> dead = wiring_.watch->dead();
-  for (const PeerInfo& peer : wiring_.peers) {
-    const RankStatus& status = wiring_.board[peer.rank];
-    const auto state = status.state.load(std::memory_order_acquire);
+  const std::vector<bool> dead = around_.wiring.watch->dead();
+  for (const PeerInfo& peer : around_.wiring.peers) {
+    const RankStatus& theirs = status(peer.rank);
+    const auto state = theirs.state.load(std::memory_order_acquire);
     const bool is_gone = dead[static_cast<std::size_t>(peer.rank)] || state == RankStatus::State::left;
-    const std::uint64_t completed = status.completed.load(std::memory_order_acquire);
+    const std::uint64_t completed = theirs.completed.load(std::memory_order_acquire);
     // Who completed this operation owes nothing to it: its slots and credits lie in memory that outlives it.
     if (!is_gone || completed >= operation_) continue;
     if (state == RankStatus::State::failed) return adoptFault();
     if (state == RankStatus::State::left) {
-      fault_.trip(ncclRemoteError,
-                  fmt::format("{} destroyed its communicator after operation {}, but other ranks are "
-                              "in operation {}, {}. All ranks must make the same calls",
-                              describe(peer), completed, operation_, describe(descriptor_)));
+      around_.fault.trip(ncclRemoteError,
+                         fmt::format("{} destroyed its communicator after operation {}, but other ranks are "
+                                     "in operation {}, {}. All ranks must make the same calls",
+                                     describe(peer), completed, operation_, describe(descriptor_)));
     } else {
-      fault_.trip(ncclRemoteError,
-                  fmt::format("{} died (its process has ended) before it completed operation {}, {}. "
-                              "Look at its own output, or for the kernel's out-of-memory killer",
-                              describe(peer), operation_, describe(descriptor_)));
+      around_.fault.trip(ncclRemoteError,
+                         fmt::format("{} died (its process has ended) before it completed operation {}, {}. "
+                                     "Look at its own output, or for the kernel's out-of-memory killer",
+                                     describe(peer), operation_, describe(descriptor_)));
     }
     return true;
   }
   return false;
 }
 
-bool Monitor::findMismatch() {
-  for (const PeerInfo& peer : wiring_.peers) {
+bool CollectiveMonitor::findMismatch() {
+  for (const PeerInfo& peer : around_.wiring.peers) {
     Descriptor theirs;
-    if (!wiring_.board[peer.rank].readDescriptor(operation_, theirs) || theirs == descriptor_) continue;
+    if (!status(peer.rank).readDescriptor(operation_, theirs) || theirs == descriptor_) continue;
     differs(peer.rank, theirs);
     return true;
   }
   return false;
 }
 
-void Monitor::differs(int peer, const Descriptor& theirs) {
-  const auto who = [this](int rank) { return describe(wiring_.peers[static_cast<std::size_t>(rank)]); };
-  fault_.trip(ncclInvalidUsage,
-              fmt::format("the ranks called different operations: {} {}, {} {} (operation {}). All "
-                          "ranks must make the same calls in the same order",
-                          who(rank_), describe(descriptor_), who(peer), describe(theirs), operation_));
-}
-
-std::vector<int> Monitor::absentRanks() const {
+std::vector<int> CollectiveMonitor::absentRanks() const {
   std::vector<int> absent;
-  for (const PeerInfo& peer : wiring_.peers) {
-    if (wiring_.board[peer.rank].entered.load(std::memory_order_acquire) < operation_)
-      absent.push_back(peer.rank);
+  for (const PeerInfo& peer : around_.wiring.peers) {
+    if (status(peer.rank).entered.load(std::memory_order_acquire) < operation_) absent.push_back(peer.rank);
   }
   return absent;
 }
 
-std::string Monitor::list(const std::vector<int>& ranks) const {
+std::string CollectiveMonitor::list(const std::vector<int>& ranks) const {
   std::string result;
   for (const int rank : ranks) {
-    const auto entered = wiring_.board[rank].entered.load(std::memory_order_acquire);
-    result += fmt::format("{}{} last entered operation {}", result.empty() ? "" : ", ",
-                          describe(wiring_.peers[static_cast<std::size_t>(rank)]), entered);
+    const auto entered = status(rank).entered.load(std::memory_order_acquire);
+    result += fmt::format("{}{} last entered operation {}", result.empty() ? "" : ", ", who(rank), entered);
   }
   return result;
 }
 
-std::string Monitor::operationText() const {
+std::string CollectiveMonitor::operationText() const {
   return fmt::format("operation {}, {}", operation_, describe(descriptor_));
 }
 
-void Monitor::checkDeadlines(int peer, nanoseconds waited) {
+std::string CollectiveMonitor::numberText() const { return fmt::format(" (operation {})", operation_); }
+
+void CollectiveMonitor::checkDeadlines(int peer, nanoseconds waited) {
   const std::vector<int> absent = absentRanks();
-  const nanoseconds limit = absent.empty() ? stall_timeout_ : timeout_;
-  const std::string culprit =
-      absent.empty()
-          ? fmt::format(
-                "every rank has entered {}, but {} sent nothing for {:.1f} s. Is it stopped, or its core "
-                "taken?",
-                operationText(), describe(wiring_.peers[static_cast<std::size_t>(peer)]), inSeconds(waited))
-          : fmt::format("not all ranks have entered {} within {:.1f} s: {}", operationText(),
-                        inSeconds(waited), list(absent));
-  if (limit.count() != 0 && waited >= limit) {
-    fault_.trip(ncclRemoteError,
-                fmt::format("{} ({} = {:g} s)", culprit,
-                            absent.empty() ? "TUTTI_STALL_TIMEOUT" : "TUTTI_TIMEOUT", inSeconds(limit)));
-  } else if (waited >= next_warning_) {
-    next_warning_ = waited * kWarningGrowth;
-    warn_(culprit);
+  if (absent.empty()) {
+    enforce(waited, around_.stall_timeout, "TUTTI_STALL_TIMEOUT", [&] {
+      return fmt::format(
+          "every rank has entered {}, but {} sent nothing for {:.1f} s. Is it stopped, or its "
+          "core taken?",
+          operationText(), who(peer), inSeconds(waited));
+    });
+  } else {
+    enforce(waited, around_.timeout, "TUTTI_TIMEOUT", [&] {
+      return fmt::format("not all ranks have entered {} within {:.1f} s: {}", operationText(),
+                         inSeconds(waited), list(absent));
+    });
   }
+}
+
+std::string TransferMonitor::pendingText(int peer) const {
+  if (is_send_) {
+    return fmt::format("{} has not received {} bytes that {} sends to it", who(peer), descriptor_.count,
+                       who(around_.rank));
+  }
+  return fmt::format("{} has not sent {} bytes that {} waits to receive", who(peer), descriptor_.count,
+                     who(around_.rank));
+}
+
+void TransferMonitor::inspect(int peer, nanoseconds waited) {
+  if (adoptFault() || findDeparted(peer) || findElsewhere(peer, waited)) return;
+  enforce(waited, around_.timeout, "TUTTI_TIMEOUT", [&] {
+    return fmt::format(
+        "{} for {:.1f} s. Has it posted the {} that belongs to it, and do both ranks post "
+        "their transfers in one order? Those that need each other go into one group",
+        pendingText(peer), inSeconds(waited), is_send_ ? "Recv" : "Send");
+  });
+}
+
+bool TransferMonitor::findDeparted(int peer) {
+  const bool is_dead = around_.wiring.watch->dead()[static_cast<std::size_t>(peer)];
+  const auto state = status(peer).state.load(std::memory_order_acquire);
+  if (!is_dead && state != RankStatus::State::left) return false;
+  if (!std::exchange(seen_departed_, true)) return true;
+  if (state == RankStatus::State::failed) return adoptFault();
+  around_.fault.trip(ncclRemoteError,
+                     state == RankStatus::State::left
+                         ? fmt::format("{}, and destroyed its communicator", pendingText(peer))
+                         : fmt::format("{}: it died (its process has ended). Look at its own output, or for "
+                                       "the kernel's out-of-memory killer",
+                                       pendingText(peer)));
+  return true;
+}
+
+bool TransferMonitor::findElsewhere(int peer, nanoseconds waited) {
+  if (waited < seconds(1)) return false;
+  const RankStatus& theirs = status(peer);
+  const std::uint64_t entered = theirs.entered.load(std::memory_order_acquire);
+  const bool is_elsewhere = theirs.completed.load(std::memory_order_acquire) < entered &&
+                            status(around_.rank).entered.load(std::memory_order_relaxed) < entered;
+  if (!is_elsewhere || std::exchange(seen_elsewhere_, entered) != entered) return false;
+  Descriptor collective;
+  if (!theirs.readDescriptor(entered, collective)) return false;
+  around_.fault.trip(
+      ncclInvalidUsage,
+      fmt::format("{}: it is inside {} (operation {}), which {} has not entered. Both ranks must post their "
+                  "collectives and transfers in the same order",
+                  pendingText(peer), describe(collective), entered, who(around_.rank)));
+  return true;
 }
 
 }  // namespace tutti

@@ -15,45 +15,91 @@
 
 namespace tutti {
 
-/// One rank's view of the others during one operation at a time. Used by the thread that is in the call.
-///
-/// Looks, in this order: at faults that other ranks published (theirs is the first cause), at processes that
-/// died and ranks that left before they completed this operation, at ranks that are in the same operation
-/// with other arguments, and at the deadlines. Trips the fault cell on the first that it finds.
-class Monitor final : public WaitMonitor {
+/// What all monitors of one communicator look at. Outlives them.
+struct Surroundings {
+  const Wiring& wiring;
+  int rank;
+  std::chrono::nanoseconds timeout;
+  std::chrono::nanoseconds stall_timeout;
+  FaultCell& fault;
+  std::function<void(const std::string&)> warn;
+};
+
+/// One running operation's view of the other ranks; used by the thread that carries it out. Each operation
+/// has a monitor of its own, since several run at once as fibres.
+class Monitor : public WaitMonitor {
  public:
-  Monitor(const Wiring& wiring, int rank, const Settings& settings, FaultCell& fault,
-          std::function<void(const std::string&)> warn);
-
-  /// The operation that the following waits belong to.
-  void begin(std::uint64_t operation, const Descriptor& descriptor);
-
-  void inspect(int peer, std::chrono::nanoseconds waited) override;
   void differs(int peer, const Descriptor& theirs) override;
 
-  /// Compares this operation with those of all ranks that have entered it; false, with the fault cell
-  /// tripped, when one differs. For operations in which not every rank hears from another: whoever enters
-  /// last sees them all.
-  bool agree() { return !findMismatch(); }
+ protected:
+  Monitor(const Surroundings& around, const Descriptor& descriptor)
+      : around_(around), descriptor_(descriptor) {}
+  ~Monitor() = default;
+
+  /// Trips the fault cell with a fault that another rank published: theirs is the first cause.
+  bool adoptFault();
+  /// Trips the fault cell once `limit` has passed (0: never); before, warns now and then.
+  void enforce(std::chrono::nanoseconds waited, std::chrono::nanoseconds limit, const char* setting,
+               const std::function<std::string()>& culprit);
+  const RankStatus& status(int rank) const { return around_.wiring.board[rank]; }
+  /// "rank 2 (pid 4711 on node7)".
+  std::string who(int rank) const;
+  /// " (operation 5)", or nothing where there is no number.
+  virtual std::string numberText() const { return ""; }
+
+  const Surroundings& around_;
+  Descriptor descriptor_;
 
  private:
-  bool adoptFault();
+  std::chrono::nanoseconds next_warning_ = std::chrono::seconds(10);
+};
+
+/// Of a collective, which all ranks take part in and number alike.
+///
+/// Looks, in this order: at faults that other ranks published, at processes that died and ranks that left
+/// before they completed this operation, at ranks that are in the same operation with other arguments, and at
+/// the deadlines. Trips the fault cell on the first that it finds.
+class CollectiveMonitor final : public Monitor {
+ public:
+  CollectiveMonitor(const Surroundings& around, std::uint64_t operation, const Descriptor& descriptor)
+      : Monitor(around, descriptor), operation_(operation) {}
+
+  void inspect(int peer, std::chrono::nanoseconds waited) override;
+
+ private:
   bool findDeparted();
   bool findMismatch();
   void checkDeadlines(int peer, std::chrono::nanoseconds waited);
   std::vector<int> absentRanks() const;
   std::string list(const std::vector<int>& ranks) const;
   std::string operationText() const;
+  std::string numberText() const override;
 
-  const Wiring& wiring_;
-  int rank_;
-  std::chrono::nanoseconds timeout_;
-  std::chrono::nanoseconds stall_timeout_;
-  FaultCell& fault_;
-  std::function<void(const std::string&)> warn_;
-  std::uint64_t operation_ = 0;
-  Descriptor descriptor_;
-  std::chrono::nanoseconds next_warning_{};
+  std::uint64_t operation_;
+};
+
+/// Of one side of a point-to-point transfer, which only two ranks know of.
+///
+/// Looks, in this order: at faults that other ranks published, at the death or leaving of the peer, at the
+/// peer being inside a collective that this rank has not entered, and at TUTTI_TIMEOUT. What the peer did
+/// before it left, or entered another operation, may have arrived but not been looked at yet: so both are
+/// believed only when the next inspection finds them too, because the wait's own question is asked in
+/// between.
+class TransferMonitor final : public Monitor {
+ public:
+  TransferMonitor(const Surroundings& around, const Descriptor& descriptor, bool is_send)
+      : Monitor(around, descriptor), is_send_(is_send) {}
+
+  void inspect(int peer, std::chrono::nanoseconds waited) override;
+
+ private:
+  bool findDeparted(int peer);
+  bool findElsewhere(int peer, std::chrono::nanoseconds waited);
+  std::string pendingText(int peer) const;
+
+  bool is_send_;
+  bool seen_departed_ = false;
+  std::uint64_t seen_elsewhere_ = 0;  ///< the peer's collective, at the last inspection
 };
 
 }  // namespace tutti

@@ -27,6 +27,9 @@ class Process {
 
   SegmentCache& segments() { return segments_; }
 
+  /// Held while queued work gets its places: two pieces of work are then in the same order in all queues.
+  std::mutex& issueOrder() { return issue_order_; }
+
   /// Random, names this process among all ranks; another one after fork().
   std::array<std::uint8_t, 16> token();
 
@@ -48,6 +51,7 @@ class Process {
   Process();
 
   std::mutex mutex_;
+  std::mutex issue_order_;
   std::optional<Settings> settings_;
   std::optional<Log> log_;
   SegmentCache segments_;

@@ -35,7 +35,7 @@ void validateEnumerators(const Descriptor& d, int nranks) {
     refuse(fmt::format("{}: datatype {} is not an ncclDataType_t", call, static_cast<int>(d.type)));
   }
   if (isReduction(d.collective)) {
-    if (static_cast<int>(d.op) >= kRedOpCount) {
+    if (static_cast<int>(d.op) >= kAllRedOpCount) {
       refuse(fmt::format("{}: op {} is not an ncclRedOp_t", call, static_cast<int>(d.op)));
     }
   }
@@ -64,9 +64,8 @@ void validateOverlap(const Descriptor& d, const Extent& extent, int rank, const 
   }
 }
 
-}  // namespace
-
-void validateOperation(const Descriptor& d, int nranks, int rank, const void* send, const void* recv) {
+void validateCollective(const Task& task, int nranks, int rank) {
+  const Descriptor& d = task.descriptor;
   validateEnumerators(d, nranks);
   const Extent extent = extentOf(d.collective, nranks);
   const std::uint64_t most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) /
@@ -77,9 +76,33 @@ void validateOperation(const Descriptor& d, int nranks, int rank, const void* se
   }
   if (d.count == 0) return;
   const bool reads_input = d.collective != Collective::broadcast || rank == d.root;
-  if (reads_input && send == nullptr) refuse(fmt::format("{}: sendbuff is NULL", name(d.collective)));
-  if (recv == nullptr) refuse(fmt::format("{}: recvbuff is NULL", name(d.collective)));
-  if (reads_input) validateOverlap(d, extent, rank, send, recv);
+  if (reads_input && task.send == nullptr) refuse(fmt::format("{}: sendbuff is NULL", name(d.collective)));
+  // What a rank other than the root of a reduce passes as recvbuff is never looked at.
+  const bool writes_output = d.collective != Collective::reduce || rank == d.root;
+  if (writes_output && task.recv == nullptr) {
+    refuse(fmt::format("{}: recvbuff is NULL", name(d.collective)));
+  }
+  if (reads_input && writes_output) validateOverlap(d, extent, rank, task.send, task.recv);
+}
+
+void validateTransfer(const Task& task, int nranks) {
+  const char* call = task.kind == Task::Kind::send ? "Send" : "Recv";
+  if (task.peer < 0 || task.peer >= nranks) {
+    refuse(fmt::format("{}: peer {} is not one of ranks 0 to {}", call, task.peer, nranks - 1));
+  }
+  if (task.descriptor.count == 0) return;
+  if (task.kind == Task::Kind::send && task.send == nullptr) refuse("Send: sendbuff is NULL");
+  if (task.kind == Task::Kind::receive && task.recv == nullptr) refuse("Recv: recvbuff is NULL");
+}
+
+}  // namespace
+
+void validateTask(const Task& task, int nranks, int rank) {
+  if (task.kind == Task::Kind::collective) {
+    validateCollective(task, nranks, rank);
+  } else {
+    validateTransfer(task, nranks);
+  }
 }
 
 }  // namespace tutti

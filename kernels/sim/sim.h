@@ -22,8 +22,8 @@
 
 #include "collectives/executor.h"
 #include "collectives/link_ends.h"
+#include "kernels/fibre/fibre.h"
 #include "kernels/host/combine.h"
-#include "kernels/sim/fibre.h"
 #include "runtime/core/link.h"
 #include "runtime/core/plan.h"
 

@@ -5,6 +5,7 @@
 namespace tutti {
 
 std::string describe(const Descriptor& d) {
+  if (isTransfer(d)) return fmt::format("Send/Recv({} bytes)", d.count);
   if (static_cast<int>(d.collective) >= kCollectiveCount || static_cast<int>(d.type) >= kDataTypeCount ||
       static_cast<int>(d.op) >= kAllRedOpCount) {
     return "an operation this version does not know";

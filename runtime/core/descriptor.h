@@ -16,7 +16,7 @@ struct Descriptor {
   Collective collective = Collective::all_reduce;
   DataType type = DataType::float32;
   RedOp op = RedOp::sum;
-  std::uint8_t kind = 0;  ///< 0 collective; point-to-point kinds come with send and receive
+  std::uint8_t kind = 0;  ///< 0 collective, 1 transfer (send and receive)
   std::int32_t root = 0;  ///< rank, for rooted collectives
   std::uint64_t count =
       0;  ///< elements: all_reduce, broadcast per rank; reduce_scatter, all_gather per block
@@ -25,7 +25,14 @@ struct Descriptor {
 };
 static_assert(sizeof(Descriptor) == 16 && std::is_trivially_copyable_v<Descriptor>);
 
-/// As a person would write the call: "AllReduce(count 1024, float, sum)".
+/// What both sides of a point-to-point transfer of `bytes` bytes ask for. The link tells who they are.
+constexpr Descriptor transferDescriptor(std::uint64_t bytes) {
+  return {.collective = Collective::broadcast, .type = DataType::uint8, .kind = 1, .count = bytes};
+}
+
+constexpr bool isTransfer(const Descriptor& descriptor) { return descriptor.kind == 1; }
+
+/// As a person would write the call: "AllReduce(count 1024, float, sum)", "Send/Recv(40 bytes)".
 std::string describe(const Descriptor& descriptor);
 
 }  // namespace tutti

@@ -13,7 +13,8 @@ namespace tutti {
 class WaitMonitor {
  public:
   /// Looks for dead peers, differing arguments and passed deadlines, and trips the fault cell on one.
-  /// `peer` is the rank waited for, `waited` how long this wait has lasted.
+  /// `peer` is the rank waited for, `waited` how long this wait has lasted. The wait's own question is asked
+  /// again between two calls.
   virtual void inspect(int peer, std::chrono::nanoseconds waited) = 0;
 
   /// `peer` sent data of another operation than this rank is in. Trips the fault cell with both in words.
@@ -42,16 +43,44 @@ class Pace {
   std::chrono::steady_clock::time_point next_inspection_;
 };
 
-/// Everything a wait needs to know. Lives as long as the communicator; used by the thread that is in a call.
+struct WaitContext;
+
+/// A question that does not block, by reference: asked any number of times, only while its owner waits.
+class ReadyQuestion {
+ public:
+  template <class Ready>
+  explicit ReadyQuestion(const Ready& ready)
+      : ask_([](const void* closure) -> bool { return (*static_cast<const Ready*>(closure))(); }),
+        closure_(&ready) {}
+  bool operator()() const { return ask_(closure_); }
+
+ private:
+  bool (*ask_)(const void*);
+  const void* closure_;
+};
+
+/// Who waits on behalf of a program where several run in one thread: lets the others run meanwhile.
+class WaitScheduler {
+ public:
+  /// Returns true once ready() holds, false once the context's fault cell is tripped.
+  virtual bool wait(const WaitContext& context, int peer, ReadyQuestion ready) = 0;
+
+ protected:
+  ~WaitScheduler() = default;
+};
+
+/// Everything the waits of one program need to know. Used by the thread that runs the program.
 struct WaitContext {
   const FaultCell& fault;
   WaitMonitor& monitor;
   std::uint32_t spins;
+  WaitScheduler* scheduler = nullptr;  ///< nullptr: the program has the thread for itself
 
   /// Returns true once ready() holds, false once the fault cell is tripped.
   template <class Ready>
   bool until(int peer, Ready ready) const {
     if (ready()) return true;
+    if (scheduler != nullptr) return scheduler->wait(*this, peer, ReadyQuestion(ready));
     Pace pace(spins);
     while (!ready()) {
       if (fault.tripped()) return false;

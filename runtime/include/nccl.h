@@ -5,7 +5,8 @@
 // a preloaded tool may define ncclX itself and call pncclX.
 //
 // Pointers are host pointers: buffers live in ordinary memory. A NULL stream means that the operation is
-// complete when the call returns.
+// complete when the call returns, or in a group when the outermost ncclGroupEnd returns. Host streams, for
+// work that runs while the caller goes on, come from tutti/stream.h.
 //
 // Where the CUDA toolkit's headers are found they are included, as NVIDIA's header does, unless
 // TUTTI_NO_CUDA_HEADERS is defined; otherwise cudaStream_t is declared here.
@@ -68,6 +69,47 @@ typedef enum {
   ncclNumResults = 8
 } ncclResult_t;
 
+#define NCCL_CONFIG_UNDEF_INT INT_MIN
+#define NCCL_CONFIG_UNDEF_PTR NULL
+
+#define NCCL_CTA_POLICY_DEFAULT 0x00
+#define NCCL_CTA_POLICY_EFFICIENCY 0x01
+#define NCCL_CTA_POLICY_ZERO 0x02
+
+/// How a communicator is made and works. Initialize it with NCCL_CONFIG_INITIALIZER; the first three fields
+/// are not the user's. A field that is left undefined has its default.
+typedef struct ncclConfig_v22800 {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  /// 1 (default): calls return when they are done. 0: ncclCommInitRankConfig and ncclCommFinalize may return
+  /// ncclInProgress and go on in the background until ncclCommGetAsyncError says otherwise.
+  int blocking;
+  // What follows is checked as NCCL does, but has nothing to act on where buffers are in host memory.
+  int cgaClusterSize;
+  int minCTAs;
+  int maxCTAs;
+  const char* netName;
+  int splitShare;
+  int trafficClass;
+  const char* commName;
+  int collnetEnable;
+  int CTAPolicy;
+  int shrinkShare;
+  int nvlsCTAs;
+  int nChannelsPerNetPeer;
+  int nvlinkCentricSched;
+} ncclConfig_t;
+
+#define NCCL_CONFIG_INITIALIZER                                                                     \
+  {                                                                                                 \
+    sizeof(ncclConfig_t), 0xcafebeef, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH),             \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, \
+        NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_PTR, \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                                               \
+  }
+
 /// Reduction operations. ncclAvg: floating-point inputs are multiplied by 1/nranks and summed; integers are
 /// summed, then divided, truncating towards zero.
 typedef enum { ncclNumOps_dummy = 5 } ncclRedOp_dummy_t;
@@ -102,12 +144,19 @@ typedef enum {
   ncclNumTypes = 12
 } ncclDataType_t;
 
+/// Where the scalar of ncclRedOpCreatePreMulSum is. On host memory both are host pointers.
+typedef enum {
+  ncclScalarDevice = 0,        ///< read when the operation is carried out; must live until then
+  ncclScalarHostImmediate = 1  ///< read by ncclRedOpCreatePreMulSum
+} ncclScalarResidence_t;
+
 // Every function returns ncclSuccess or says what failed; ncclGetLastError then has the words.
 // An ncclInvalidArgument leaves the communicator usable. After any other error only ncclCommGetAsyncError,
 // ncclCommAbort and ncclCommDestroy are of use on it.
 //
 // One communicator is used by one thread at a time; different communicators are independent.
-// ncclCommAbort may be called from any thread.
+// ncclCommAbort may be called from any thread. What one thread calls between ncclGroupStart and ncclGroupEnd
+// is carried out together at the end.
 
 /// Version of the API as major * 10000 + minor * 100 + patch.
 ncclResult_t ncclGetVersion(int* version);
@@ -128,13 +177,32 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* uniqueId);
 ncclResult_t pncclGetUniqueId(ncclUniqueId* uniqueId);
 
 /// Joins the communicator of `nranks` ranks as `rank`; returns when all have joined. Ranks may be processes
-/// or threads. On failure *comm is NULL.
+/// or threads. On failure *comm is NULL. In a group the joining is done at its end, for all ranks of the
+/// group at once, so that one thread can be several ranks; *comm may be used after it.
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank);
 ncclResult_t pncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank);
 
-/// Frees the communicator. NULL is accepted; a handle that is already destroyed is ncclInvalidArgument. Data
-/// that no call of this rank received is ncclInvalidUsage: the ranks' calls differed; the communicator is
-/// freed all the same.
+/// The same with a configuration, which may be NULL. A non-blocking one (config->blocking = 0) returns
+/// ncclInProgress with *comm set: until ncclCommGetAsyncError no longer says ncclInProgress, only that and
+/// ncclCommAbort may be called. A group holds blocking or non-blocking joins, not both.
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
+                                    ncclConfig_t* config);
+ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
+                                     ncclConfig_t* config);
+
+/// Makes all `ndev` ranks of a communicator in this process; comm[r] is rank r. devlist, if not NULL, holds
+/// distinct numbers for ncclCommCuDevice; nothing else depends on them on host memory.
+ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist);
+ncclResult_t pncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist);
+
+/// Waits for the work that is queued on streams; no operation may follow. NULL is accepted; a second time is
+/// ncclInvalidArgument. A non-blocking communicator may return ncclInProgress.
+ncclResult_t ncclCommFinalize(ncclComm_t comm);
+ncclResult_t pncclCommFinalize(ncclComm_t comm);
+
+/// Waits for the work that is queued on streams, then frees the communicator. NULL is accepted; a handle that
+/// is already destroyed is ncclInvalidArgument. Data that no call of this rank received is ncclInvalidUsage:
+/// the ranks' calls differed; the communicator is freed all the same.
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t pncclCommDestroy(ncclComm_t comm);
 
@@ -143,13 +211,18 @@ ncclResult_t pncclCommDestroy(ncclComm_t comm);
 ncclResult_t ncclCommAbort(ncclComm_t comm);
 ncclResult_t pncclCommAbort(ncclComm_t comm);
 
-/// First failure of the communicator, or ncclSuccess.
+/// First failure of the communicator, or ncclSuccess; ncclInProgress while it is being made or finalized in
+/// the background.
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError);
 ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError);
 
 /// Number of ranks.
 ncclResult_t ncclCommCount(const ncclComm_t comm, int* count);
 ncclResult_t pncclCommCount(const ncclComm_t comm, int* count);
+
+/// The number that ncclCommInitAll was given for this rank, else 0: host memory has no devices.
+ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int* device);
+ncclResult_t pncclCommCuDevice(const ncclComm_t comm, int* device);
 
 /// This rank's number, 0 to count - 1.
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank);
@@ -182,6 +255,13 @@ ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, size_t count, n
 ncclResult_t pncclAllReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
                             ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
 
+/// The same with the result on the root only. recvbuff is looked at on the root only. In place when
+/// sendbuff == recvbuff.
+ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                        ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t pncclReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream);
+
 /// Reduces nranks * recvcount elements and leaves block r, of recvcount elements, on rank r. In place when
 /// recvbuff == sendbuff + rank * recvcount.
 ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
@@ -203,6 +283,52 @@ ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff, size_t count, n
                            int root, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclBroadcast(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
                             int root, ncclComm_t comm, cudaStream_t stream);
+
+/// The same in place, with one buffer. An old form of ncclBroadcast.
+ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+                       cudaStream_t stream);
+ncclResult_t pncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+                        cudaStream_t stream);
+
+/// Sends `count` elements to `peer`, which must call ncclRecv for as many bytes. Transfers of one pair of
+/// ranks match in the order in which each side posts them. Those that need each other, such as both halves of
+/// an exchange, belong into one group. A transfer to this rank itself needs its other half in the same group.
+/// One of 0 elements is no transfer: the other side may post its half or leave it out.
+ncclResult_t ncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                      cudaStream_t stream);
+ncclResult_t pncclSend(const void* sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                       cudaStream_t stream);
+
+/// Receives what `peer` sends to this rank; see ncclSend.
+ncclResult_t ncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                      cudaStream_t stream);
+ncclResult_t pncclRecv(void* recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
+                       cudaStream_t stream);
+
+/// Makes a reduction that multiplies this rank's contribution by *scalar, of type `datatype`, and then sums.
+/// It serves this communicator and type only. It may be destroyed as soon as the last call that names it
+/// returned.
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t datatype,
+                                      ncclScalarResidence_t residence, ncclComm_t comm);
+ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t datatype,
+                                       ncclScalarResidence_t residence, ncclComm_t comm);
+
+/// Frees it. Built-in operations, those of other communicators and those already destroyed are
+/// ncclInvalidArgument.
+ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
+ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
+
+/// Opens a group: until the outermost ncclGroupEnd, this thread's calls only check and record. Groups nest.
+ncclResult_t ncclGroupStart(void);
+ncclResult_t pncclGroupStart(void);
+
+/// Closes it. The outermost carries out what was recorded, on any number of communicators: first joins, then
+/// the operations, last finalizing and destroying. Of each communicator first the collectives run, in their
+/// order, then the point-to-point transfers, all pairs at once. Returns the first error. If a recorded call
+/// was refused, that is the group's error, and nothing is carried out. Without ncclGroupStart:
+/// ncclInvalidUsage.
+ncclResult_t ncclGroupEnd(void);
+ncclResult_t pncclGroupEnd(void);
 
 #ifdef __cplusplus
 }  // extern "C"

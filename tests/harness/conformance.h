@@ -23,7 +23,8 @@ inline void checkOperation(Comm& comm, const Descriptor& d, std::uint64_t seed, 
   const int rank = comm.rank();
   const std::size_t size = sizeOf(d.type);
   const std::uint64_t inputs = inputCount(d.collective, nranks, d.count);
-  const std::uint64_t outputs = outputCount(d.collective, nranks, d.count);
+  const bool has_result = d.collective != Collective::reduce || rank == d.root;
+  const std::uint64_t outputs = has_result ? outputCount(d.collective, nranks, d.count) : 0;
   constexpr std::byte kGuard{0x5a};
   constexpr std::size_t kGuardBytes = 64;
   std::vector<std::byte> in(inputs * size + 2 * kGuardBytes, kGuard);
@@ -33,8 +34,8 @@ inline void checkOperation(Comm& comm, const Descriptor& d, std::uint64_t seed, 
   const std::size_t block = static_cast<std::size_t>(rank) * d.count * size;
   if (in_place && d.collective == Collective::all_gather) send = recv + block;
   if (in_place && d.collective == Collective::reduce_scatter) recv = send + block;
-  const bool is_simple = d.collective == Collective::all_reduce || d.collective == Collective::broadcast;
-  if (in_place && is_simple) send = recv;
+  const bool is_simple = d.collective != Collective::all_gather && d.collective != Collective::reduce_scatter;
+  if (in_place && is_simple && has_result) send = recv;
   for (std::uint64_t i = 0; i < inputs; ++i) encode(d.type, send + i * size, inputValue(seed, rank, i));
 
   const auto type = static_cast<ncclDataType_t>(d.type);
@@ -53,7 +54,8 @@ inline void checkOperation(Comm& comm, const Descriptor& d, std::uint64_t seed, 
       comm.broadcast(send, recv, d.count, type, d.root);
       break;
     case Collective::reduce:
-      throw std::logic_error("no call yet");
+      comm.reduce(send, has_result || shift % 2 == 0 ? recv : nullptr, d.count, type, op, d.root);
+      break;
   }
 
   const auto fail = [&](const std::string& what) {
@@ -69,7 +71,7 @@ inline void checkOperation(Comm& comm, const Descriptor& d, std::uint64_t seed, 
            std::to_string(got));
     }
   }
-  if (in_place) return;
+  if (in_place && has_result) return;  // where there is no result, there is no place for it either
   const auto isGuard = [](std::byte b) { return b == kGuard; };
   if (!std::all_of(out.data(), recv, isGuard) ||
       !std::all_of(recv + outputs * size, out.data() + out.size(), isGuard)) {
@@ -87,12 +89,10 @@ inline void conform(Comm& comm, std::uint64_t seed, int rounds, std::uint64_t mo
   std::mt19937_64 random(seed);
   for (int round = 0; round < rounds; ++round) {
     Descriptor d;
-    d.collective = static_cast<Collective>(random() % 4);
+    d.collective = static_cast<Collective>(random() % kCollectiveCount);
     d.type = kTypes[random() % 4];
     d.op = isReduction(d.collective) ? kOps[random() % 3] : RedOp::sum;
-    d.root = d.collective == Collective::broadcast
-                 ? static_cast<int>(random() % static_cast<std::uint64_t>(comm.size()))
-                 : 0;
+    d.root = hasRoot(d.collective) ? static_cast<int>(random() % static_cast<std::uint64_t>(comm.size())) : 0;
     d.count = random() % 3 == 0 ? random() % 20 : random() % most;
     const bool in_place = random() % 2 == 0;
     checkOperation(comm, d, seed + static_cast<std::uint64_t>(round), in_place, random() % 16);

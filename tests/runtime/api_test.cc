@@ -87,7 +87,7 @@ TEST_F(Single, OperationArguments) {
                  "comm is NULL");
   EXPECT_REFUSED(ncclInvalidArgument,
                  ncclAllReduce(in_, out_, 4, ncclFloat, ncclSum, comm, reinterpret_cast<cudaStream_t>(8)),
-                 "stream must be NULL");
+                 "stream is neither NULL nor a stream of tuttiStreamCreate");
   // None of these hurt the communicator.
   ncclResult_t state = ncclInternalError;
   EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);

@@ -3,6 +3,13 @@
 //   tutti::Comm comm = tutti::Comm::fromEnvironment();          // under tutti-run
 //   comm.allReduce(gradient.data(), gradient.data(), gradient.size(), ncclAvg);
 //
+//   {                                                           // an exchange with both neighbours
+//     tutti::Group group;
+//     comm.send(mine.data(), mine.size(), right);
+//     comm.receive(theirs.data(), theirs.size(), left);
+//     group.end();
+//   }
+//
 // Thread-safety, in-place rules and lifetimes are those of nccl.h. Counts are elements.
 #pragma once
 
@@ -14,6 +21,7 @@
 #include "nccl.h"
 #include "tutti/error.h"
 #include "tutti/launch.h"
+#include "tutti/stream.h"
 
 namespace tutti {
 
@@ -35,11 +43,66 @@ constexpr ncclDataType_t dataTypeOf() {
   }
 }
 
+/// A host stream, destroyed with the object after its work is done. Move only. Its handle is passed wherever
+/// a call takes a stream.
+class Stream {
+ public:
+  Stream() { check(tuttiStreamCreate(&stream_)); }
+  Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
+  Stream& operator=(Stream&& other) noexcept {
+    std::swap(stream_, other.stream_);
+    return *this;
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream() { tuttiStreamDestroy(stream_); }
+
+  cudaStream_t handle() const { return stream_; }
+  // NOLINTNEXTLINE(google-explicit-constructor): a stream stands for its handle
+  operator cudaStream_t() const { return stream_; }
+
+  /// Waits for what is queued; throws its first error.
+  void synchronize() { check(tuttiStreamSynchronize(stream_)); }
+  /// Whether everything queued is done; throws its first error.
+  bool isDone() {
+    const ncclResult_t state = tuttiStreamQuery(stream_);
+    if (state != ncclInProgress) check(state);
+    return state == ncclSuccess;
+  }
+
+ private:
+  tuttiStream_t stream_ = nullptr;
+};
+
+/// A group: calls of this thread from here on are carried out together by end(). Without end(), as when an
+/// exception passes, nothing is carried out.
+class Group {
+ public:
+  Group() { check(ncclGroupStart()); }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+  ~Group() {
+    if (!is_open_) return;
+    ncclSend(nullptr, 0, ncclInt8, 0, nullptr, nullptr);  // refused: so the group fails before it starts
+    ncclGroupEnd();
+  }
+
+  void end() {
+    is_open_ = false;
+    check(ncclGroupEnd());
+  }
+
+ private:
+  bool is_open_ = true;
+};
+
 /// One rank's handle of a communicator. Move only; destroyed with the object.
 class Comm {
  public:
   /// Joins as `rank` of `nranks`; see ncclCommInitRank.
   Comm(int nranks, const ncclUniqueId& id, int rank) { check(ncclCommInitRank(&comm_, nranks, id, rank)); }
+  /// Takes over a handle.
+  explicit Comm(ncclComm_t comm) : comm_(comm) {}
 
   /// Joins the communicator of the launcher, or one of a single rank when there is no launcher.
   static Comm fromEnvironment() {
@@ -68,28 +131,53 @@ class Comm {
     return count;
   }
   ncclComm_t handle() const { return comm_; }
+  /// Gives the handle away; the object is empty afterwards.
+  ncclComm_t take() { return std::exchange(comm_, nullptr); }
 
-  void allReduce(const void* send, void* recv, std::size_t count, ncclDataType_t type, ncclRedOp_t op) {
-    check(ncclAllReduce(send, recv, count, type, op, comm_, nullptr));
+  void allReduce(const void* send, void* recv, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
+                 cudaStream_t stream = nullptr) {
+    check(ncclAllReduce(send, recv, count, type, op, comm_, stream));
+  }
+  /// `recv` is used on the root only.
+  void reduce(const void* send, void* recv, std::size_t count, ncclDataType_t type, ncclRedOp_t op, int root,
+              cudaStream_t stream = nullptr) {
+    check(ncclReduce(send, recv, count, type, op, root, comm_, stream));
   }
   void reduceScatter(const void* send, void* recv, std::size_t recv_count, ncclDataType_t type,
-                     ncclRedOp_t op) {
-    check(ncclReduceScatter(send, recv, recv_count, type, op, comm_, nullptr));
+                     ncclRedOp_t op, cudaStream_t stream = nullptr) {
+    check(ncclReduceScatter(send, recv, recv_count, type, op, comm_, stream));
   }
-  void allGather(const void* send, void* recv, std::size_t send_count, ncclDataType_t type) {
-    check(ncclAllGather(send, recv, send_count, type, comm_, nullptr));
+  void allGather(const void* send, void* recv, std::size_t send_count, ncclDataType_t type,
+                 cudaStream_t stream = nullptr) {
+    check(ncclAllGather(send, recv, send_count, type, comm_, stream));
   }
-  void broadcast(const void* send, void* recv, std::size_t count, ncclDataType_t type, int root) {
-    check(ncclBroadcast(send, recv, count, type, root, comm_, nullptr));
+  void broadcast(const void* send, void* recv, std::size_t count, ncclDataType_t type, int root,
+                 cudaStream_t stream = nullptr) {
+    check(ncclBroadcast(send, recv, count, type, root, comm_, stream));
+  }
+  void send(const void* data, std::size_t count, ncclDataType_t type, int peer,
+            cudaStream_t stream = nullptr) {
+    check(ncclSend(data, count, type, peer, comm_, stream));
+  }
+  void receive(void* data, std::size_t count, ncclDataType_t type, int peer, cudaStream_t stream = nullptr) {
+    check(ncclRecv(data, count, type, peer, comm_, stream));
   }
 
   template <class T>
-  void allReduce(const T* send, T* recv, std::size_t count, ncclRedOp_t op) {
-    allReduce(send, recv, count, dataTypeOf<T>(), op);
+  void allReduce(const T* send, T* recv, std::size_t count, ncclRedOp_t op, cudaStream_t stream = nullptr) {
+    allReduce(send, recv, count, dataTypeOf<T>(), op, stream);
   }
   template <class T>
-  void allGather(const T* send, T* recv, std::size_t send_count) {
-    allGather(send, recv, send_count, dataTypeOf<T>());
+  void allGather(const T* send, T* recv, std::size_t send_count, cudaStream_t stream = nullptr) {
+    allGather(send, recv, send_count, dataTypeOf<T>(), stream);
+  }
+  template <class T>
+  void send(const T* data, std::size_t count, int peer, cudaStream_t stream = nullptr) {
+    send(data, count, dataTypeOf<T>(), peer, stream);
+  }
+  template <class T>
+  void receive(T* data, std::size_t count, int peer, cudaStream_t stream = nullptr) {
+    receive(data, count, dataTypeOf<T>(), peer, stream);
   }
 
   /// Returns when every rank has called it.
@@ -97,6 +185,9 @@ class Comm {
     std::int32_t token = 0;
     allReduce(&token, &token, 1, ncclSum);
   }
+
+  /// Waits for what is queued on streams; see ncclCommFinalize.
+  void finalize() { check(ncclCommFinalize(comm_)); }
 
   /// Ends the communicator on all ranks; see ncclCommAbort. The object is empty afterwards.
   void abort() { check(ncclCommAbort(std::exchange(comm_, nullptr))); }

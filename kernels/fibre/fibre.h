@@ -3,13 +3,15 @@
 #pragma once
 
 #include <boost/context/fiber.hpp>
-#include <boost/context/protected_fixedsize_stack.hpp>
 #include <cstddef>
 #include <functional>
 
+#include "kernels/fibre/stack_pool.h"
+
 namespace tutti {
 
-/// Runs in the thread that resumes it. Must be done() before it is destroyed: nothing unwinds its stack.
+/// Runs in the thread that resumes it, on a stack of that thread's pool. Must be done() before it is
+/// destroyed: nothing unwinds its stack.
 class Fibre {
  public:
   /// `body` gets the fibre, to call suspend() on, and must not throw.
@@ -31,7 +33,7 @@ class Fibre {
   void leaveInside(bool for_good);
 
   std::function<void(Fibre&)> body_;
-  boost::context::protected_fixedsize_stack allocator_;
+  PooledStack allocator_;
   boost::context::stack_context stack_;
   boost::context::fiber inside_;
   boost::context::fiber outside_;

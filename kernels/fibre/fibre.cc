@@ -1,4 +1,4 @@
-#include "kernels/sim/fibre.h"
+#include "kernels/fibre/fibre.h"
 
 #include <cassert>
 #include <utility>
@@ -12,14 +12,8 @@
 #endif
 
 namespace tutti {
-namespace {
 
-constexpr std::size_t kStackBytes = std::size_t{256} * 1024;
-
-}  // namespace
-
-Fibre::Fibre(std::function<void(Fibre&)> body)
-    : body_(std::move(body)), allocator_(kStackBytes), stack_(allocator_.allocate()) {
+Fibre::Fibre(std::function<void(Fibre&)> body) : body_(std::move(body)), stack_(allocator_.allocate()) {
   inside_ = boost::context::fiber(
       std::allocator_arg, boost::context::preallocated(stack_.sp, stack_.size, stack_), allocator_,
       [this](boost::context::fiber&& caller) { return enter(std::move(caller)); });

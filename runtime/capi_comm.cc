@@ -1,0 +1,231 @@
+// The C API of communicators: making, asking, ending.
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "runtime/capi_support.h"
+#include "runtime/config.h"
+#include "runtime/rendezvous.h"
+#include "runtime/unique_id.h"
+
+namespace {
+
+using tutti::CommConfig;
+using tutti::CommInit;
+using tutti::Error;
+using tutti::Group;
+using tutti::Process;
+using namespace tutti::capi;  // NOLINT(google-build-using-namespace): written for these sources
+
+struct Join {
+  int nranks;
+  ncclUniqueId id;
+  int rank;
+  int device = 0;
+};
+
+void requireRank(const char* function, int nranks, int rank) {
+  if (nranks < 1 || nranks > tutti::kMaxRanks) {
+    throw Error(ncclInvalidArgument,
+                fmt::format("{}: nranks {} is not from 1 to {}, the most that this version supports",
+                            function, nranks, tutti::kMaxRanks));
+  }
+  if (rank < 0 || rank >= nranks) {
+    throw Error(ncclInvalidArgument,
+                fmt::format("{}: rank {} is not one of ranks 0 to {}", function, rank, nranks - 1));
+  }
+}
+
+void sayWhatIsIgnored(const CommConfig& config, int rank) {
+  if (config.ignored.empty()) return;
+  Process::instance().log().write(
+      tutti::LogLevel::info, rank,
+      fmt::format("accepted in ncclConfig_t, but nothing acts on it on host memory: {}",
+                  fmt::join(config.ignored, ", ")));
+}
+
+/// Prepares a communicator: *comm is its handle from here on, unless it is discarded.
+CommInit prepare(const char* function, ncclComm_t* comm, const Join& join, const CommConfig& config) {
+  requireRank(function, join.nranks, join.rank);
+  const tutti::UniqueId id = tutti::decode(join.id);
+  sayWhatIsIgnored(config, join.rank);
+  auto handle = std::make_shared<ncclComm>(config.is_blocking, join.device);
+  *comm = CommHandles::instance().add(handle);
+  return {.handle = handle,
+          .nranks = join.nranks,
+          .rank = join.rank,
+          .id = id,
+          .discard = [comm, raw = handle.get()] {
+            CommHandles::instance().remove(raw);
+            *comm = nullptr;
+          }};
+}
+
+ncclResult_t initRank(const char* function, ncclComm_t* comm, const Join& join, const ncclConfig_t* config) {
+  return recorded([&] {
+    requirePointer(function, "comm", comm);
+    *comm = nullptr;
+    CommInit init = prepare(function, comm, join, tutti::readConfig(function, config));
+    Group& group = Group::ofThisThread();
+    if (!group.isOpen()) return tutti::makeCommunicators({std::move(init)});
+    group.add(std::move(init));
+    return ncclSuccess;
+  });
+}
+
+std::vector<int> devicesOf(int ndev, const int* devlist) {
+  std::vector<int> devices;
+  for (int i = 0; i < ndev; ++i) devices.push_back(devlist != nullptr ? devlist[i] : i);
+  std::set<int> seen;
+  for (const int device : devices) {
+    if (device < 0) {
+      throw Error(ncclInvalidArgument, fmt::format("ncclCommInitAll: device {} is negative", device));
+    }
+    if (!seen.insert(device).second) {
+      throw Error(ncclInvalidUsage, fmt::format("ncclCommInitAll: device {} is listed twice", device));
+    }
+  }
+  return devices;
+}
+
+/// Outside a group at once, inside it at its end.
+ncclResult_t atGroupEnd(std::function<ncclResult_t()> ending) {
+  Group& group = Group::ofThisThread();
+  if (!group.isOpen()) return ending();
+  group.addEnding(std::move(ending));
+  return ncclSuccess;
+}
+
+ncclResult_t finalize(ncclComm_t comm) {
+  const auto handle = handleOf("ncclCommFinalize", comm);
+  tutti::Communicator& communicator = handle->require("ncclCommFinalize");
+  communicator.finalize();
+  if (handle->isBlocking() || !communicator.turns().pending()) {
+    communicator.turns().awaitAll();
+    return ncclSuccess;
+  }
+  handle->setFinalizing(true);
+  std::thread([handle, &communicator] {
+    communicator.turns().awaitAll();
+    handle->setFinalizing(false);
+  }).detach();
+  return ncclInProgress;
+}
+
+ncclResult_t destroy(ncclComm_t comm) {
+  const auto handle = handleOf("ncclCommDestroy", comm);
+  if (handle->isStarting()) {
+    throw Error(ncclInvalidArgument,
+                "ncclCommDestroy: the communicator is still being made; use ncclCommAbort, or wait until "
+                "ncclCommGetAsyncError no longer says ncclInProgress");
+  }
+  tutti::Communicator* communicator = handle->communicator();
+  if (communicator != nullptr) {
+    if (communicator->busy()) {
+      throw Error(ncclInvalidUsage,
+                  "ncclCommDestroy: another thread is inside an operation; use ncclCommAbort");
+    }
+    communicator->turns().awaitAll();
+  }
+  if (CommHandles::instance().remove(comm) == nullptr) refuseComm("ncclCommDestroy");
+  if (communicator != nullptr) communicator->requireAllReceived();
+  return ncclSuccess;
+}
+
+}  // namespace
+
+TUTTI_API(ncclResult_t, ncclCommInitRank, ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank) {
+  return initRank("ncclCommInitRank", comm, {.nranks = nranks, .id = commId, .rank = rank}, nullptr);
+}
+
+TUTTI_API(ncclResult_t, ncclCommInitRankConfig, ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
+          ncclConfig_t* config) {
+  return initRank("ncclCommInitRankConfig", comm, {.nranks = nranks, .id = commId, .rank = rank}, config);
+}
+
+TUTTI_API(ncclResult_t, ncclCommInitAll, ncclComm_t* comm, int ndev, const int* devlist) {
+  return recorded([&] {
+    requirePointer("ncclCommInitAll", "comm", comm);
+    if (ndev < 0 || ndev > tutti::kMaxRanks) {
+      throw Error(ncclInvalidArgument,
+                  fmt::format("ncclCommInitAll: ndev {} is not from 0 to {}, the most that this version "
+                              "supports",
+                              ndev, tutti::kMaxRanks));
+    }
+    const std::vector<int> devices = devicesOf(ndev, devlist);
+    if (devices.empty()) return ncclSuccess;
+    const auto& settings = Process::instance().settings();
+    const ncclUniqueId id = tutti::openRendezvous(settings.bootstrap_port, settings.init_timeout);
+    std::vector<CommInit> inits;
+    for (int rank = 0; rank < ndev; ++rank) {
+      inits.push_back(prepare(
+          "ncclCommInitAll", comm + rank,
+          {.nranks = ndev, .id = id, .rank = rank, .device = devices[static_cast<std::size_t>(rank)]}, {}));
+    }
+    Group& group = Group::ofThisThread();
+    if (!group.isOpen()) return tutti::makeCommunicators(std::move(inits));
+    for (CommInit& init : inits) group.add(std::move(init));
+    return ncclSuccess;
+  });
+}
+
+TUTTI_API(ncclResult_t, ncclCommFinalize, ncclComm_t comm) {
+  return recorded([&] {
+    if (comm == nullptr) return ncclSuccess;
+    handleOf("ncclCommFinalize", comm);
+    return atGroupEnd([comm] { return finalize(comm); });
+  });
+}
+
+TUTTI_API(ncclResult_t, ncclCommDestroy, ncclComm_t comm) {
+  return recorded([&] {
+    if (comm == nullptr) return ncclSuccess;
+    handleOf("ncclCommDestroy", comm);
+    return atGroupEnd([comm] { return destroy(comm); });
+  });
+}
+
+TUTTI_API(ncclResult_t, ncclCommAbort, ncclComm_t comm) {
+  return guarded([&] {
+    if (comm == nullptr) return;
+    const auto handle = CommHandles::instance().remove(comm);
+    if (handle == nullptr) refuseComm("ncclCommAbort");
+    handle->abandon();
+    tutti::Communicator* communicator = handle->communicator();
+    if (communicator != nullptr && !communicator->abort()) {
+      throw Error(ncclSystemError,
+                  "ncclCommAbort: the thread inside the operation did not leave it within 1 s. Its buffers "
+                  "may still be in use; the communicator is freed when it leaves");
+    }
+  });
+}
+
+TUTTI_API(ncclResult_t, ncclCommGetAsyncError, ncclComm_t comm, ncclResult_t* asyncError) {
+  return guarded([&] {
+    requirePointer("ncclCommGetAsyncError", "asyncError", asyncError);
+    *asyncError = handleOf("ncclCommGetAsyncError", comm)->asyncError();
+  });
+}
+
+TUTTI_API(ncclResult_t, ncclCommCount, const ncclComm_t comm, int* count) {
+  return guarded([&] {
+    requirePointer("ncclCommCount", "count", count);
+    *count = communicatorOf("ncclCommCount", comm)->nranks();
+  });
+}
+
+TUTTI_API(ncclResult_t, ncclCommCuDevice, const ncclComm_t comm, int* device) {
+  return guarded([&] {
+    requirePointer("ncclCommCuDevice", "device", device);
+    const auto handle = handleOf("ncclCommCuDevice", comm);
+    handle->require("ncclCommCuDevice");
+    *device = handle->device();
+  });
+}
+
+TUTTI_API(ncclResult_t, ncclCommUserRank, const ncclComm_t comm, int* rank) {
+  return guarded([&] {
+    requirePointer("ncclCommUserRank", "rank", rank);
+    *rank = communicatorOf("ncclCommUserRank", comm)->rank();
+  });
+}

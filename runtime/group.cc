@@ -1,0 +1,56 @@
+#include "runtime/group.h"
+
+#include <utility>
+
+namespace tutti {
+
+Group& Group::ofThisThread() {
+  thread_local Group group;
+  return group;
+}
+
+void Group::fail(const Error& error) {
+  if (!content_.error) content_.error = error;
+}
+
+void Group::add(const std::shared_ptr<Communicator>& communicator, const Task& task,
+                const std::shared_ptr<Stream>& stream) {
+  if (content_.batch == nullptr) content_.batch = std::make_shared<Batch>();
+  content_.batch->add(communicator, task, stream);
+}
+
+ncclResult_t Group::end() {
+  if (depth_ == 0) throw Error(ncclInvalidUsage, "ncclGroupEnd without an ncclGroupStart before it");
+  if (--depth_ != 0) return ncclSuccess;
+  Content content = std::exchange(content_, {});
+  if (content.error) {
+    for (const CommInit& init : content.inits) init.discard();
+    throw Error(*content.error);
+  }
+  return carryOut(content);
+}
+
+ncclResult_t Group::carryOut(Content& content) {
+  ncclResult_t result = ncclSuccess;
+  std::optional<Error> first;
+  const auto attempt = [&](const auto& step) {
+    try {
+      const ncclResult_t outcome = step();
+      if (outcome != ncclSuccess) result = outcome;
+    } catch (const Error& error) {
+      if (!first) first = error;
+    }
+  };
+  attempt([&] { return makeCommunicators(std::move(content.inits)); });
+  if (content.batch != nullptr && !first) {
+    attempt([&] {
+      content.batch->launch();
+      return ncclSuccess;
+    });
+  }
+  for (const auto& ending : content.endings) attempt(ending);
+  if (first) throw Error(*first);
+  return result;
+}
+
+}  // namespace tutti

@@ -1,0 +1,51 @@
+// ncclGroupStart to ncclGroupEnd: calls that are launched together.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/batch.h"
+#include "runtime/comm_handle.h"
+#include "runtime/stream.h"
+#include "tutti/error.h"
+
+namespace tutti {
+
+/// The group that a thread is in, if any. Calls inside it validate and record; the outermost end() carries
+/// them out: first it makes communicators, then it launches the operations, last it finalizes and destroys.
+class Group {
+ public:
+  static Group& ofThisThread();
+
+  bool isOpen() const { return depth_ != 0; }
+  void start() { ++depth_; }
+
+  /// Throws Error(ncclInvalidUsage) without a start(); what recording failed with, with nothing carried out;
+  /// or the first error of carrying out. Returns ncclInProgress when it left work to the background.
+  ncclResult_t end();
+
+  /// A call inside the group failed: the group will, too.
+  void fail(const Error& error);
+
+  void add(const std::shared_ptr<Communicator>& communicator, const Task& task,
+           const std::shared_ptr<Stream>& stream);
+  void add(CommInit init) { content_.inits.push_back(std::move(init)); }
+  void addEnding(std::function<ncclResult_t()> ending) { content_.endings.push_back(std::move(ending)); }
+
+ private:
+  struct Content {
+    std::optional<Error> error;
+    std::vector<CommInit> inits;
+    std::shared_ptr<Batch> batch;
+    std::vector<std::function<ncclResult_t()>> endings;
+  };
+
+  static ncclResult_t carryOut(Content& content);
+
+  int depth_ = 0;
+  Content content_;
+};
+
+}  // namespace tutti
