@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/planner.h"
 #include "kernels/host/host_executor.h"
 #include "runtime/core/descriptor.h"
 #include "runtime/core/fault.h"
@@ -17,6 +18,7 @@
 #include "runtime/monitor.h"
 #include "runtime/process.h"
 #include "runtime/red_ops.h"
+#include "runtime/registrations.h"
 #include "runtime/task.h"
 #include "runtime/turns.h"
 #include "runtime/unique_id.h"
@@ -94,6 +96,10 @@ class Communicator {
   void finalize();
   bool isFinalized() const { return finalized_.load(std::memory_order_acquire); }
 
+  /// ncclCommRegister and ncclCommDeregister; see registrations.h for what they throw.
+  void* registerBuffer(const void* buffer, std::size_t bytes);
+  void deregisterBuffer(const void* handle) { registrations_.remove(handle); }
+
   /// Throws Error when a rank sent something that no operation of this rank received: the calls differed. For
   /// the end of the communicator.
   void requireAllReceived() const;
@@ -120,6 +126,8 @@ class Communicator {
   bool runCollective(const Task& task, WaitScheduler* scheduler);
   bool runTransfer(const Task& task, WaitScheduler* scheduler);
   bool execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait);
+  void findRegions(const Task& task, UserBuffers& buffers) const;
+  void sayPlan(const PlannedOperation& planned);
   void publishFault();
 
   Process& process_;
@@ -128,6 +136,8 @@ class Communicator {
   int rank_;
   Wiring wiring_;
   std::vector<std::byte> scratch_;  ///< for the executor
+  Registrations registrations_;
+  std::uint64_t told_plans_ = 0;
   FaultCell fault_;
   Surroundings around_;
   std::uint32_t spins_;

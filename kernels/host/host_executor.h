@@ -11,18 +11,13 @@
 #include "runtime/core/fault.h"
 #include "runtime/core/link.h"
 #include "runtime/core/plan.h"
+#include "runtime/core/region.h"
 #include "runtime/core/scale.h"
 #include "runtime/core/types.h"
 #include "runtime/core/wait.h"
 #include "transports/peer_memory.h"
 
 namespace tutti {
-
-/// Where a user buffer lies in a region of this rank that peers may map; number 0: in none.
-struct RegionPlace {
-  std::uint32_t number = 0;
-  std::uint64_t offset = 0;  ///< of the buffer's first byte
-};
 
 /// The user's memory. No alignment is required.
 struct UserBuffers {
