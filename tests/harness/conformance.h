@@ -35,7 +35,9 @@ inline void checkOperation(Comm& comm, const Descriptor& d, std::uint64_t seed, 
   if (in_place && d.collective == Collective::reduce_scatter) recv = send + block;
   const bool is_simple = d.collective == Collective::all_reduce || d.collective == Collective::broadcast;
   if (in_place && is_simple) send = recv;
-  for (std::uint64_t i = 0; i < inputs; ++i) encode(d.type, send + i * size, inputValue(seed, rank, i));
+  for (std::uint64_t i = 0; i < inputs; ++i) {
+    encode(d.type, send + i * size, inputValue(seed, rank, i, d.type, d.op));
+  }
 
   const auto type = static_cast<ncclDataType_t>(d.type);
   const auto op = static_cast<ncclRedOp_t>(d.op);
@@ -74,20 +76,20 @@ inline void checkOperation(Comm& comm, const Descriptor& d, std::uint64_t seed, 
     fail("memory around the output was written");
   }
   for (std::uint64_t i = 0; i < inputs; ++i) {
-    if (decode(d.type, send + i * size) != inputValue(seed, rank, i)) fail("the input was changed");
+    if (decode(d.type, send + i * size) != inputValue(seed, rank, i, d.type, d.op)) {
+      fail("the input was changed");
+    }
   }
 }
 
 /// `rounds` operations drawn from the seed, the same on all ranks; up to `most` elements each.
 inline void conform(Comm& comm, std::uint64_t seed, int rounds, std::uint64_t most) {
-  constexpr DataType kTypes[] = {DataType::float32, DataType::float64, DataType::int32, DataType::bfloat16};
-  constexpr RedOp kOps[] = {RedOp::sum, RedOp::avg, RedOp::max};
   std::mt19937_64 random(seed);
   for (int round = 0; round < rounds; ++round) {
     Descriptor d;
     d.collective = static_cast<Collective>(random() % kCollectiveCount);
-    d.type = kTypes[random() % 4];
-    d.op = isReduction(d.collective) ? kOps[random() % 3] : RedOp::sum;
+    d.type = static_cast<DataType>(random() % kDataTypeCount);
+    d.op = isReduction(d.collective) ? static_cast<RedOp>(random() % kRedOpCount) : RedOp::sum;
     d.root = d.collective == Collective::broadcast
                  ? static_cast<int>(random() % static_cast<std::uint64_t>(comm.size()))
                  : 0;
