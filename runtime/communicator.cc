@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "collectives/planner.h"
+#include "collectives/point_to_point.h"
 #include "collectives/programs.h"
 #include "kernels/host/packets.h"
 #include "tutti/error.h"
@@ -111,10 +112,25 @@ bool Communicator::runCollective(const Task& task, WaitScheduler* scheduler) {
 }
 
 bool Communicator::runTransfer(const Task& task, WaitScheduler* scheduler) {
-  TransferMonitor monitor(around_, task.descriptor, task.kind == Task::Kind::send);
+  const bool is_send = task.kind == Task::Kind::send;
+  TransferMonitor monitor(around_, task.descriptor, is_send);
   const WaitContext wait{fault_, monitor, spins_, scheduler};
-  fault_.trip(ncclInvalidUsage, "this version has no point-to-point transfers");
-  return wait.until(task.peer, [] { return false; });
+  const Plan plan{.algorithm = Algorithm::single,
+                  .slots = SlotForm::plain,
+                  .descriptor = task.descriptor,
+                  .nranks = nranks_,
+                  .lanes = 1,
+                  .slot_elements = wiring_.shape.slot_bytes};
+  const LaneWork work{.nranks = nranks_,
+                      .rank = rank_,
+                      .root = task.peer,
+                      .count = task.descriptor.count,
+                      .begin = 0,
+                      .end = task.descriptor.count,
+                      .slot_elements = plan.slot_elements};
+  const UserBuffers buffers{static_cast<const std::byte*>(task.send), static_cast<std::byte*>(task.recv)};
+  HostExecutor executor(plan, buffers, linksOf(wiring_.lanes[0]), wait, fault_);
+  return (is_send ? sendProgram(executor, work) : receiveProgram(executor, work)) && !fault_.tripped();
 }
 
 void Communicator::requireAllReceived() const {
@@ -134,12 +150,14 @@ void Communicator::requireAllReceived() const {
   }
 }
 
+HostLinks Communicator::linksOf(const MeshLinks& links) {
+  return {links.inbound, links.outbound, wiring_.peer_memory, wiring_.accepted, scratch_};
+}
+
 bool Communicator::execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait) {
   for (std::uint32_t lane = 0; lane < plan.lanes; ++lane) {
     const MeshLinks& links = plan.slots == SlotForm::packets ? wiring_.packets : wiring_.lanes[lane];
-    HostExecutor executor(plan, buffers,
-                          {links.inbound, links.outbound, wiring_.peer_memory, wiring_.accepted, scratch_},
-                          wait, fault_);
+    HostExecutor executor(plan, buffers, linksOf(links), wait, fault_);
     if (!runProgram(executor, plan, laneWork(plan, rank_, lane)) || fault_.tripped()) return false;
   }
   return true;

@@ -119,6 +119,7 @@ class Communicator {
  private:
   bool runCollective(const Task& task, WaitScheduler* scheduler);
   bool runTransfer(const Task& task, WaitScheduler* scheduler);
+  HostLinks linksOf(const MeshLinks& links);
   bool execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait);
   void publishFault();
 
@@ -127,7 +128,7 @@ class Communicator {
   int nranks_;
   int rank_;
   Wiring wiring_;
-  std::vector<std::byte> scratch_;  ///< for the executor
+  std::vector<std::byte> scratch_;  ///< for packets; of one collective at a time
   FaultCell fault_;
   Surroundings around_;
   std::uint32_t spins_;
