@@ -2,15 +2,13 @@
 
 #include <fmt/format.h>
 #include <sodium.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
+#include <iterator>
+#include <utility>
 
-#include "transports/memory_budget.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -70,28 +68,54 @@ std::string Process::lastError() {
 }
 
 void* Process::allocate(std::size_t bytes) {
-  requireFreeMemory(bytes);
-  const std::size_t length = std::max<std::size_t>(bytes, 1);
-  void* memory = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    throw Error(ncclSystemError,
-                fmt::format("ncclMemAlloc of {} bytes: {} (errno {})", bytes, std::strerror(errno), errno));
-  }
+  auto segment = segments_.create(std::max<std::size_t>(bytes, 1));
+  std::byte* memory = segment->data();
   const std::scoped_lock lock(mutex_);
-  allocations_[memory] = length;
+  allocations_[memory] = {std::move(segment), 0};
   return memory;
+}
+
+std::map<const std::byte*, Process::Allocation>::iterator Process::allocationOf(const void* memory) {
+  const auto* at = static_cast<const std::byte*>(memory);
+  const auto after = allocations_.upper_bound(at);
+  if (after == allocations_.begin()) return allocations_.end();
+  const auto found = std::prev(after);
+  return at < found->first + found->second.segment->bytes() ? found : allocations_.end();
 }
 
 void Process::release(void* memory) {
   const std::scoped_lock lock(mutex_);
-  const auto found = allocations_.find(memory);
+  const auto found = allocations_.find(static_cast<const std::byte*>(memory));
   if (found == allocations_.end()) {
     throw Error(
         ncclInvalidArgument,
         fmt::format("ncclMemFree({}): not the start of memory from ncclMemAlloc, or freed already", memory));
   }
-  ::munmap(memory, found->second);
+  if (found->second.pins > 0) {
+    throw Error(
+        ncclInvalidUsage,
+        fmt::format("ncclMemFree({}): still registered {} time(s). Call ncclCommDeregister first: peers "
+                    "may be using it",
+                    memory, found->second.pins));
+  }
   allocations_.erase(found);
+}
+
+std::shared_ptr<Segment> Process::pin(const void* memory, std::size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = allocationOf(memory);
+  if (found == allocations_.end()) return nullptr;
+  const auto left = static_cast<std::size_t>(found->first + found->second.segment->bytes() -
+                                             static_cast<const std::byte*>(memory));
+  if (bytes > left) return nullptr;
+  ++found->second.pins;
+  return found->second.segment;
+}
+
+void Process::unpin(const void* memory) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = allocationOf(memory);
+  if (found != allocations_.end()) --found->second.pins;
 }
 
 }  // namespace tutti

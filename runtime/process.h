@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -36,9 +37,15 @@ class Process {
   void setLastError(const std::string& message);
   std::string lastError();
 
-  /// ncclMemAlloc and ncclMemFree: page-aligned, zero.
+  /// ncclMemAlloc and ncclMemFree: page-aligned, zero, in a segment that peers can map once it is registered.
   void* allocate(std::size_t bytes);
+  /// Throws Error for memory that allocate did not return, or that is pinned.
   void release(void* memory);
+
+  /// The allocation that holds `bytes` at `memory`, which stays until it is unpinned; nullptr where there is
+  /// none. Pins are counted.
+  std::shared_ptr<Segment> pin(const void* memory, std::size_t bytes);
+  void unpin(const void* memory);
 
  private:
   Process();
@@ -51,7 +58,13 @@ class Process {
   std::array<std::uint8_t, 16> token_{};
   int token_pid_ = 0;
   std::string last_error_;
-  std::map<void*, std::size_t> allocations_;
+  struct Allocation {
+    std::shared_ptr<Segment> segment;
+    int pins = 0;
+  };
+  /// The allocation that `memory` points into, or allocations_.end().
+  std::map<const std::byte*, Allocation>::iterator allocationOf(const void* memory);
+  std::map<const std::byte*, Allocation> allocations_;  ///< by first byte
 };
 
 }  // namespace tutti

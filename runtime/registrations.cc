@@ -1,0 +1,90 @@
+#include "runtime/registrations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/process.h"
+#include "tutti/error.h"
+
+namespace tutti {
+
+Registrations::~Registrations() {
+  for (const auto& [begin, buffer] : buffers_) forget(buffer);
+}
+
+void* Registrations::add(const void* buffer, std::size_t bytes, std::string* note) {
+  if (buffer == nullptr || bytes == 0) {
+    throw Error(ncclInvalidArgument,
+                fmt::format("ncclCommRegister: {}", buffer == nullptr ? "buff is NULL" : "size is 0"));
+  }
+  const auto begin = reinterpret_cast<std::uintptr_t>(buffer);
+  const std::scoped_lock lock(mutex_);
+  const auto after = buffers_.lower_bound(begin + bytes);
+  if (after != buffers_.begin()) {
+    const Buffer& before = std::prev(after)->second;
+    if (before.begin + before.bytes > begin) {
+      throw Error(
+          ncclInvalidUsage,
+          fmt::format("ncclCommRegister: {} bytes at {} overlap {} bytes at {}, which are registered with "
+                      "this communicator already. Register a buffer once; ncclCommDeregister ends it",
+                      bytes, buffer, before.bytes, reinterpret_cast<const void*>(before.begin)));
+    }
+  }
+  Buffer made{.begin = begin, .bytes = bytes, .region = 0, .region_offset = 0};
+  *note = "peers in other processes copy it (memory of ncclMemAlloc could be mapped by them)";
+  if (const auto allocation = process_.pin(buffer, bytes)) {
+    made.region = publish(*allocation);
+    made.region_offset = begin - reinterpret_cast<std::uintptr_t>(allocation->data());
+    if (made.region == 0) process_.unpin(buffer);
+    *note = made.region != 0
+                ? fmt::format("region {}: peers in other processes may map it", made.region)
+                : fmt::format("no region is free ({} are in use): peers copy it", RegionTable::kSize);
+  }
+  return &buffers_.emplace(begin, made).first->second;
+}
+
+/// Tells the peers of a segment. Returns the region's number, or 0 when the table is full.
+std::uint32_t Registrations::publish(const Segment& segment) {
+  for (std::size_t tried = 0; tried < RegionTable::kSize; ++tried) {
+    const std::uint32_t number = ++last_number_;
+    RegionEntry& entry = table_.entry(number);
+    if (number == 0 || entry.number.load(std::memory_order_relaxed) != 0) continue;
+    entry.fd = segment.fd();
+    entry.bytes = segment.bytes();
+    entry.token = segment.token();
+    entry.number.store(number, std::memory_order_release);
+    return number;
+  }
+  return 0;
+}
+
+void Registrations::forget(const Buffer& buffer) {
+  if (buffer.region == 0) return;
+  table_.entry(buffer.region).number.store(0, std::memory_order_release);
+  process_.unpin(reinterpret_cast<const void*>(buffer.begin));
+}
+
+void Registrations::remove(const void* handle) {
+  const std::scoped_lock lock(mutex_);
+  const auto found =
+      std::ranges::find_if(buffers_, [handle](const auto& entry) { return &entry.second == handle; });
+  if (found == buffers_.end()) {
+    throw Error(ncclInvalidArgument,
+                "ncclCommDeregister: the handle is none of this communicator's, or was deregistered already");
+  }
+  forget(found->second);
+  buffers_.erase(found);
+}
+
+RegisteredPlace Registrations::find(const void* buffer, std::size_t bytes) const {
+  const auto begin = reinterpret_cast<std::uintptr_t>(buffer);
+  const std::scoped_lock lock(mutex_);
+  const auto after = buffers_.upper_bound(begin);
+  if (after == buffers_.begin()) return {};
+  const Buffer& candidate = std::prev(after)->second;
+  if (candidate.region == 0 || begin + bytes > candidate.begin + candidate.bytes) return {};
+  return {candidate.region, candidate.region_offset + (begin - candidate.begin)};
+}
+
+}  // namespace tutti

@@ -1,0 +1,64 @@
+// Buffers that a communicator knows: what ncclCommRegister is about.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "runtime/core/region.h"
+
+namespace tutti {
+
+class Process;
+
+/// Where a buffer lies in a region of this rank; number 0: in none.
+struct RegisteredPlace {
+  std::uint32_t region = 0;
+  std::uint64_t offset = 0;
+};
+
+/// The registered buffers of one rank of a communicator. Thread-safe.
+///
+/// A buffer inside memory of ncclMemAlloc becomes a region: an entry in memory that all peers see, by which
+/// each of them maps it when it first meets a reference to it. Other memory cannot be mapped by peers;
+/// registering it is accepted, as NCCL's users expect, and changes nothing.
+class Registrations {
+ public:
+  /// `table`: this rank's, in memory shared with its peers.
+  Registrations(Process& process, RegionTable& table) : process_(process), table_(table) {}
+  Registrations(const Registrations&) = delete;
+  Registrations& operator=(const Registrations&) = delete;
+  /// Deregisters what still is registered.
+  ~Registrations();
+
+  /// Returns the handle, never nullptr; *note says in words what peers can do with the buffer. Throws
+  /// Error(ncclInvalidArgument) for NULL or no bytes, Error(ncclInvalidUsage) for bytes that are registered
+  /// already.
+  void* add(const void* buffer, std::size_t bytes, std::string* note);
+
+  /// Throws Error(ncclInvalidArgument) for a handle that add did not return or that was removed already.
+  void remove(const void* handle);
+
+  /// The region that `bytes` at `buffer` lie in.
+  RegisteredPlace find(const void* buffer, std::size_t bytes) const;
+
+ private:
+  struct Buffer {
+    std::uintptr_t begin;
+    std::size_t bytes;
+    std::uint32_t region;         ///< 0: none
+    std::uint64_t region_offset;  ///< of the buffer in its region
+  };
+  std::uint32_t publish(const class Segment& segment);
+  void forget(const Buffer& buffer);
+
+  Process& process_;
+  RegionTable& table_;
+  mutable std::mutex mutex_;
+  std::map<std::uintptr_t, Buffer> buffers_;  ///< by begin; the handle is the address of the entry
+  std::uint32_t last_number_ = 0;
+};
+
+}  // namespace tutti
