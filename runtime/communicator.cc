@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "collectives/planner.h"
+#include "collectives/point_to_point.h"
 #include "collectives/programs.h"
 #include "kernels/host/float_environment.h"
 #include "kernels/host/packets.h"
@@ -152,10 +153,17 @@ void Communicator::sayPlan(const PlannedOperation& planned) {
 }
 
 bool Communicator::runTransfer(const Task& task, WaitScheduler* scheduler) {
-  TransferMonitor monitor(around_, task.descriptor, task.kind == Task::Kind::send);
+  const bool is_send = task.kind == Task::Kind::send;
+  TransferMonitor monitor(around_, task.descriptor, is_send);
   const WaitContext wait{fault_, monitor, spins_, scheduler};
-  fault_.trip(ncclInvalidUsage, "this version has no point-to-point transfers");
-  return wait.until(task.peer, [] { return false; });
+  const Plan plan = makePointToPointPlan(task.descriptor, nranks_, wiring_.shape);
+  LaneWork work = laneWork(plan, rank_, 0);
+  work.root = task.peer;
+  UserBuffers buffers{static_cast<const std::byte*>(task.send), static_cast<std::byte*>(task.recv)};
+  if (is_send && !registrations_.empty())
+    buffers.input_region = registrations_.find(buffers.input, task.descriptor.count);
+  HostExecutor executor(plan, buffers, linksOf(wiring_.lanes[0]), wait, fault_);
+  return (is_send ? sendProgram(executor, work) : receiveProgram(executor, work)) && !fault_.tripped();
 }
 
 void Communicator::requireAllReceived() const {
@@ -175,12 +183,14 @@ void Communicator::requireAllReceived() const {
   }
 }
 
+HostLinks Communicator::linksOf(const MeshLinks& links) {
+  return {links.inbound, links.outbound, wiring_.peer_memory, wiring_.accepted, scratch_};
+}
+
 bool Communicator::execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait) {
   for (std::uint32_t lane = 0; lane < plan.lanes; ++lane) {
     const MeshLinks& links = plan.slots == SlotForm::packets ? wiring_.packets : wiring_.lanes[lane];
-    HostExecutor executor(plan, buffers,
-                          {links.inbound, links.outbound, wiring_.peer_memory, wiring_.accepted, scratch_},
-                          wait, fault_);
+    HostExecutor executor(plan, buffers, linksOf(links), wait, fault_);
     if (!runProgram(executor, plan, laneWork(plan, rank_, lane)) || fault_.tripped()) return false;
   }
   return true;

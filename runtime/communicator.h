@@ -125,6 +125,7 @@ class Communicator {
  private:
   bool runCollective(const Task& task, WaitScheduler* scheduler);
   bool runTransfer(const Task& task, WaitScheduler* scheduler);
+  HostLinks linksOf(const MeshLinks& links);
   bool execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait);
   void findRegions(const Task& task, UserBuffers& buffers) const;
   void sayPlan(const PlannedOperation& planned);
@@ -135,7 +136,7 @@ class Communicator {
   int nranks_;
   int rank_;
   Wiring wiring_;
-  std::vector<std::byte> scratch_;  ///< for the executor
+  std::vector<std::byte> scratch_;  ///< for packets; of one collective at a time
   Registrations registrations_;
   std::uint64_t told_plans_ = 0;
   FaultCell fault_;

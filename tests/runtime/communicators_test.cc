@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/harness/ranks.h"
 
@@ -243,6 +244,58 @@ TEST(RedOps, BadArgumentsAreRefused) {
   EXPECT_REFUSED(ncclInvalidArgument, create(&op, &scalar, ncclFloat, 3, comm.handle()), "residence 3");
   EXPECT_REFUSED(ncclInvalidArgument, create(&op, &scalar, ncclFloat, 1, nullptr), "comm is NULL");
   EXPECT_REFUSED(ncclInvalidArgument, ncclRedOpDestroy(ncclAvg, comm.handle()), "op 4 (avg) is built in");
+}
+
+TEST(RedOps, EachRankScalesItsOwnContribution) {
+  EXPECT_EQ(test::runRanks(4,
+                           [](Comm& comm) {
+                             for (const std::size_t count : {1U, 1000U, 200'000U}) {
+                               float scalar = static_cast<float>(1 << comm.rank());
+                               ncclRedOp_t op = ncclSum;
+                               check(ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat,
+                                                              ncclScalarHostImmediate, comm.handle()));
+                               scalar = 99;  // was read already
+                               std::vector<float> in(count, 3);
+                               std::vector<float> out(count);
+                               comm.allReduce(in.data(), out.data(), count, op);
+                               check(ncclRedOpDestroy(op, comm.handle()));
+                               for (const float value : out) {
+                                 if (value != 45) throw std::runtime_error("wrong sum");  // 3 (1 + 2 + 4 + 8)
+                               }
+                             }
+                           }),
+            test::noErrors(4));
+}
+
+TEST(RedOps, ADeviceScalarIsReadWhenTheOperationRuns) {
+  EXPECT_EQ(test::runRanks(2,
+                           [](Comm& comm) {
+                             std::int64_t scalar = 1;
+                             ncclRedOp_t op = ncclSum;
+                             check(ncclRedOpCreatePreMulSum(&op, &scalar, ncclInt64, ncclScalarDevice,
+                                                            comm.handle()));
+                             scalar = 5;
+                             std::int64_t value = 7;
+                             Group group;
+                             comm.allReduce(&value, &value, 1, ncclInt64, op);
+                             // What is recorded or queued keeps its scalar's place.
+                             check(ncclRedOpDestroy(op, comm.handle()));
+                             scalar = 10;
+                             group.end();
+                             if (value != 140) throw std::runtime_error("wrong sum");
+                           }),
+            test::noErrors(2));
+}
+
+TEST(RedOps, ASingleRankScalesToo) {
+  Comm comm(1, test::newId(), 0);
+  double scalar = 0.5;
+  ncclRedOp_t op = ncclSum;
+  check(ncclRedOpCreatePreMulSum(&op, &scalar, ncclDouble, ncclScalarHostImmediate, comm.handle()));
+  double value = 3;
+  comm.allReduce(&value, &value, 1, ncclDouble, op);
+  EXPECT_EQ(value, 1.5);
+  check(ncclRedOpDestroy(op, comm.handle()));
 }
 
 TEST(RedOps, OthersAndDestroyedOnesAreRefused) {

@@ -125,8 +125,8 @@ TEST(Faults, AbortFromAnotherThreadEndsTheOperation) {
     check(ncclCommInitRank(&comm, 2, id, rank));
     float value = 1;
     if (rank == 1) {
-      // Comes only when rank 0's communicator is gone. What rank 0 had sent by then still serves one operation;
-      // the next learns of the abort from the board.
+      // Comes only when rank 0's communicator is gone. What rank 0 had sent by then still serves one
+      // operation; the next learns of the abort from the board.
       aborter.join();
       ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comm, nullptr);
       const ncclResult_t result = ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comm, nullptr);

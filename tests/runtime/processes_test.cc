@@ -102,6 +102,34 @@ TEST(Processes, ConformWithLanesAndSmallSlots) {
   expectSuccess(group.wait());
 }
 
+TEST_P(Processes, Exchange) {
+  Group group(GetParam(), {"exchange"});
+  expectSuccess(group.wait());
+}
+
+TEST(Processes, ASenderThatDiedIsNamed) {
+  Group group(3, {"receive-from-dead"});
+  const auto results = group.wait();
+  expectSays(results[0], "rank 2 (pid ");
+  expectSays(results[0], "has not sent 40 bytes that rank 0 (pid ");
+  expectSays(results[0], "died");
+  EXPECT_EQ(results[1].exit_code, 0) << results[1].err;  // has no part in it
+}
+
+TEST(Processes, ASenderThatNeverSendsIsNamed) {
+  Group group(2, {"receive-from-absent"}, {{"TUTTI_TIMEOUT", "0.5"}});
+  group.waitUntilReady();
+  const auto result = group[0].wait(seconds(60));
+  expectSays(result, "rank 1 (pid ");
+  expectSays(result, "has not sent 40 bytes that rank 0 (pid ");
+  expectSays(result, "TUTTI_TIMEOUT = 0.5 s");
+}
+
+TEST(Processes, ASenderMayExitAfterItsSend) {
+  Group group(2, {"send-and-exit"});
+  expectSuccess(group.wait());
+}
+
 TEST(Processes, KilledRankIsNamedByAllOthersInTime) {
   for (int victim = 0; victim < 4; ++victim) {
     Group group(4, {"loop"});

@@ -10,6 +10,7 @@
 
 #include "tests/harness/conformance.h"
 #include "tests/harness/ranks.h"
+#include "tests/harness/transfers.h"
 #include "tutti/tutti.h"
 
 namespace {
@@ -19,6 +20,24 @@ using tutti::Comm;
 void loopUntilKilled(Comm& comm) {
   std::vector<float> data(100'000);
   for (;;) comm.allReduce(data.data(), data.data(), data.size(), ncclMax);
+}
+
+/// All-to-alls of many shapes, among collectives.
+void exchange(Comm& comm) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    tutti::test::allToAllV({&comm}, seed);
+    if (seed % 5 == 0) tutti::test::conform(comm, seed, 2, 10'000);
+  }
+}
+
+/// Rank 0 waits for `count` values of the last rank; `leave` is what that one does instead of sending all of
+/// them.
+template <class Leave>
+void receiveInVain(Comm& comm, std::size_t count, const Leave& leave) {
+  comm.barrier();
+  std::vector<std::int32_t> data(count);
+  if (comm.rank() == comm.size() - 1) return leave(data);
+  if (comm.rank() == 0) comm.receive(data.data(), count, comm.size() - 1);
 }
 
 /// `threads` ranks in this process, of as many processes as the launcher started.
@@ -40,6 +59,16 @@ void run(const std::string& what, const std::string& argument) {
   std::puts("ready");
   std::fflush(stdout);
   if (what == "conform") return tutti::test::conform(comm, std::stoull(argument), 100, 60'000);
+  if (what == "exchange") return exchange(comm);
+  if (what == "receive-from-dead") return receiveInVain(comm, 10, [](auto&) { std::_Exit(0); });
+  if (what == "receive-from-absent") return receiveInVain(comm, 10, [](auto&) { ::pause(); });
+  if (what == "send-and-exit") {
+    // What was sent is there, whatever became of the sender.
+    return receiveInVain(comm, 10, [&](auto& data) {
+      comm.send(data.data(), data.size(), 0);
+      std::_Exit(0);
+    });
+  }
   if (what == "loop") return loopUntilKilled(comm);
   if (what == "absent" && comm.rank() == std::stoi(argument)) ::pause();
   if (what == "exit-early" && comm.rank() == std::stoi(argument)) std::_Exit(0);  // without ncclCommDestroy
