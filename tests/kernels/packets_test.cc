@@ -1,10 +1,12 @@
-// Packets: messages of every length come whole or not yet; flags that wrap; and what the flag's parts are for.
+// Packets: messages of every length come whole or not yet; flags that wrap; and what the flag's parts are
+// for.
 #include "kernels/host/packets.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <random>
 #include <vector>
 
@@ -89,8 +91,8 @@ TEST(Packets, AnotherOperationIsNotTakenForThisOne) {
   EXPECT_TRUE(holds(slot, packetFlag(9, kOperation), data));
 }
 
-/// A long message in slot `first`, then short ones in that slot until the flag comes again; whether the rest of
-/// the long one is then taken for new. `write` stands for writePackets.
+/// A long message in slot `first`, then short ones in that slot until the flag comes again; whether the rest
+/// of the long one is then taken for new. `write` stands for writePackets.
 template <class Write>
 bool staleLinesAreTakenForNew(const Write& write, std::uint64_t first) {
   Slot slot;
@@ -103,13 +105,16 @@ bool staleLinesAreTakenForNew(const Write& write, std::uint64_t first) {
   }
   // Only the first line of the next long message has arrived.
   const std::uint32_t flag = packetFlag(last, kOperation);
-  write(slot.bytes, last, flag, shortest.data(), shortest.size());
+  Slot next;
+  write(next.bytes, last, flag, longest.data(), longest.size());
+  std::memcpy(slot.bytes, next.bytes, kPacketLineBytes);
   std::vector<std::byte> got(packetRoom(longest.size()));
   return readPackets(got.data(), slot.bytes, flag, longest.size(), 0) > 1;
 }
 
 TEST(Packets, FlagsThatWrapDoNotReviveOldLines) {
-  for (const std::uint64_t first : {0ULL, 1ULL, 2ULL, 12'345ULL, kPacketFlagPeriod / 2 - 1, kPacketFlagPeriod - 2}) {
+  for (const std::uint64_t first : std::initializer_list<std::uint64_t>{
+           0, 1, 2, 12'345, kPacketFlagPeriod / 2 - 1, kPacketFlagPeriod - 2}) {
     EXPECT_FALSE(staleLinesAreTakenForNew(writePackets, first)) << "slot " << first;
   }
 }
