@@ -4,6 +4,7 @@
 #include <list>
 
 #include "bench/peers/peer.h"
+#include "bench/registration.h"
 #include "tutti/tutti.h"
 
 namespace tutti::peers {
@@ -11,28 +12,12 @@ namespace {
 
 ncclDataType_t typeOf(Type type) { return type == Type::kFloat ? ncclFloat32 : ncclBfloat16; }
 
-/// Memory of ncclMemAlloc, registered while it lives.
-class RegisteredBuffer {
- public:
-  RegisteredBuffer(ncclComm_t comm, std::size_t bytes) : comm_(comm), buffer_(bytes) {
-#if TUTTI_HAS_REGISTER
-    check(ncclCommRegister(comm_, buffer_.data(), bytes, &handle_));
-#endif
-  }
-  RegisteredBuffer(const RegisteredBuffer&) = delete;
-  RegisteredBuffer& operator=(const RegisteredBuffer&) = delete;
-  ~RegisteredBuffer() {  // NOLINT(modernize-use-equals-default): where there is registration, it is not
-#if TUTTI_HAS_REGISTER
-    ncclCommDeregister(comm_, handle_);
-#endif
-  }
+struct RegisteredBuffer {
+  RegisteredBuffer(ncclComm_t comm, std::size_t bytes)
+      : memory(bytes), registration(comm, memory.data(), bytes) {}
 
-  std::byte* data() const { return buffer_.data(); }
-
- private:
-  ncclComm_t comm_;
-  Buffer buffer_;
-  void* handle_ = nullptr;
+  Buffer memory;
+  perf::Registration registration;
 };
 
 class TuttiPeer final : public Peer {
@@ -53,7 +38,7 @@ class TuttiPeer final : public Peer {
 
   std::byte* allocate(std::size_t bytes, bool registered) override {
     if (!registered) return ordinaryMemory(bytes);
-    return registered_.emplace_back(comm_.handle(), bytes).data();
+    return registered_.emplace_back(comm_.handle(), bytes).memory.data();
   }
 
   void call(const Operation& operation, const std::byte* send, std::byte* recv) override {
