@@ -81,7 +81,7 @@ class Input {
   void limit(const Problem& problem) {
     constexpr std::int64_t kExact = exactLimit<T>();
     std::int64_t terms = problem.nranks;
-    if (problem.reduction == ncclMax || problem.reduction == ncclMin) terms = 1;
+    if (picks(*problem.reduction)) terms = 1;
     if (problem.reduction == kMulSum) terms = sumOfScalars(problem.nranks);
     if (product_) {
       constexpr std::int64_t kRange = exponentRange<T>();

@@ -17,6 +17,9 @@ inline constexpr auto kMulSum = static_cast<ncclRedOp_t>(ncclNumOps);
 constexpr int scalarOf(int rank) { return 1 + rank % 2; }
 constexpr int sumOfScalars(int nranks) { return nranks + nranks / 2; }
 
+/// Operations that pick one of their operands.
+constexpr bool picks(ncclRedOp_t op) { return op == ncclMax || op == ncclMin; }
+
 /// One set of inputs. `reduction` is empty when data is only moved.
 struct Problem {
   ncclDataType_t type;

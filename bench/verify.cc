@@ -51,7 +51,8 @@ T reduceIntegers(const Problem& problem, const std::vector<Input<T>>& inputs, st
   T most = std::numeric_limits<T>::min();
   for (std::size_t rank = 0; rank < inputs.size(); ++rank) {
     const T number = inputs[rank].number(index);
-    const auto wide = static_cast<std::uint64_t>(number);
+    const auto wide =
+        static_cast<std::uint64_t>(number);  // NOLINT(bugprone-signed-char-misuse): extends the sign
     const int scalar = op == kMulSum ? scalarOf(static_cast<int>(rank)) : 1;
     sum += wide * static_cast<std::uint64_t>(scalar);
     product *= wide;
@@ -215,6 +216,7 @@ Mismatches checkReduction(const Problem& problem, std::size_t first, std::size_t
     using T = decltype(element);
     Expected<T> expected;
     std::vector<Input<T>> inputs;
+    inputs.reserve(static_cast<std::size_t>(problem.nranks));
     for (int rank = 0; rank < problem.nranks; ++rank) inputs.emplace_back(problem, rank);
     return inChunks(count, [&](std::size_t start, std::size_t length) {
       reduceChunk<T>(problem, inputs, first + start, length, expected);

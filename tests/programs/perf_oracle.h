@@ -97,7 +97,7 @@ inline double reduceFloats(const Problem& problem, const std::vector<double>& in
     if (problem.reduction == kMulSum) value = working(value * (rank % 2 == 0 ? 1 : 2));
     if (rank == 0) {
       total = stored(value);
-    } else if (problem.reduction == ncclMax || problem.reduction == ncclMin) {
+    } else if (picks(*problem.reduction)) {
       total = (problem.reduction == ncclMax) == (value > total) ? value : total;
     } else {
       total = stored(working(problem.reduction == ncclProd ? total * value : total + value));
@@ -121,7 +121,7 @@ inline std::uint64_t reduceIntegers(const Problem& problem, const std::vector<st
   for (std::size_t rank = 1; rank < inputs.size(); ++rank) {
     __int128 value = integerOf(type, inputs[rank]);
     if (problem.reduction == kMulSum && rank % 2 == 1) value = wrapped(2 * value);
-    if (problem.reduction == ncclMax || problem.reduction == ncclMin) {
+    if (picks(*problem.reduction)) {
       total = problem.reduction == ncclMax ? std::max(total, value) : std::min(total, value);
     } else if (problem.reduction == ncclProd) {
       total = wrapped(static_cast<__int128>(static_cast<unsigned __int128>(total) *
