@@ -18,6 +18,7 @@
 #include "runtime/unique_id.h"
 #include "tutti/error.h"
 #include "tutti/launch.h"
+#include "tutti/statistics.h"
 
 // g++ wants an alias to repeat attributes that it derives for the target by itself.
 #if defined(__GNUC__) && !defined(__clang__)
@@ -321,5 +322,13 @@ extern "C" __attribute__((visibility("default"))) ncclResult_t tuttiLaunchFromEn
   return guarded([&] {
     requirePointer("tuttiLaunchFromEnvironment", "launch", launch);
     *launch = tutti::launchFromEnvironment(Process::instance());
+  });
+}
+
+extern "C" __attribute__((visibility("default"))) ncclResult_t tuttiCommStatistics(
+    ncclComm_t comm, tuttiStatistics_t* statistics) {
+  return guarded([&] {
+    requirePointer("tuttiCommStatistics", "statistics", statistics);
+    *statistics = communicatorOf("tuttiCommStatistics", comm).statistics();
   });
 }

@@ -98,6 +98,7 @@ void Communicator::run(const Descriptor& descriptor, const void* send, void* rec
     publishFault();
     throwFault();
   }
+  operations_completed_.fetch_add(1, std::memory_order_relaxed);
   mine.completed.store(operation_, std::memory_order_release);
 }
 
@@ -130,9 +131,24 @@ bool Communicator::execute(const Plan& plan, const UserBuffers& buffers) {
       outbound = std::span(wiring_.to_right->lanes()).subspan(lane, 1);
     }
     HostExecutor executor(plan, buffers, inbound, outbound, wait_, fault_);
-    if (!runProgram(executor, plan, laneWork(plan, rank_, lane))) return false;
+    const bool done = runProgram(executor, plan, laneWork(plan, rank_, lane));
+    count(executor.posted());
+    if (!done) return false;
   }
   return true;
+}
+
+void Communicator::count(const PostedTraffic& traffic) {
+  slots_posted_.fetch_add(traffic.slots, std::memory_order_relaxed);
+  payload_slot_bytes_.fetch_add(traffic.payload_bytes, std::memory_order_relaxed);
+}
+
+tuttiStatistics_t Communicator::statistics() const {
+  tuttiStatistics_t result{};
+  result.operations = operations_completed_.load(std::memory_order_relaxed);
+  result.slots_posted = slots_posted_.load(std::memory_order_relaxed);
+  result.payload_slot_bytes = payload_slot_bytes_.load(std::memory_order_relaxed);
+  return result;
 }
 
 void Communicator::publishFault() {

@@ -14,6 +14,7 @@
 #include "runtime/process.h"
 #include "runtime/unique_id.h"
 #include "runtime/wiring.h"
+#include "tutti/statistics.h"
 
 namespace tutti {
 
@@ -49,8 +50,12 @@ class Communicator {
 
   const FaultCell& fault() const { return fault_; }
 
+  /// From any thread.
+  tuttiStatistics_t statistics() const;
+
  private:
   bool execute(const Plan& plan, const UserBuffers& buffers);
+  void count(const PostedTraffic& traffic);
   const SlotHeader* unreadSlot() const;
   void publishFault();
   [[noreturn]] void throwFault() const;
@@ -64,6 +69,10 @@ class Communicator {
   Monitor monitor_;
   WaitContext wait_;
   std::uint64_t operation_ = 0;
+  // Written by the thread inside run(), read by any; relaxed, because nothing else is published by them.
+  std::atomic<std::uint64_t> operations_completed_{0};
+  std::atomic<std::uint64_t> slots_posted_{0};
+  std::atomic<std::uint64_t> payload_slot_bytes_{0};
   std::atomic<bool> busy_{false};
   std::atomic<bool> published_{false};
 };

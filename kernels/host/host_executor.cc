@@ -50,6 +50,8 @@ void HostExecutor::post(Outbound out, std::uint64_t n) {
   link.header(sequence) = {.sequence = sequence, .descriptor = plan_.descriptor, .bytes = n * element_bytes_};
   // Publishes the slot and its header; pairs with the acquire in await.
   link.posted->value.store(sequence + 1, std::memory_order_release);
+  ++posted_.slots;
+  posted_.payload_bytes += n * element_bytes_;
 }
 
 void HostExecutor::release(Inbound in) {

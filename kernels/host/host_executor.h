@@ -19,6 +19,12 @@ struct UserBuffers {
   std::byte* output = nullptr;
 };
 
+/// What an executor published to other ranks.
+struct PostedTraffic {
+  std::uint64_t slots = 0;
+  std::uint64_t payload_bytes = 0;  ///< headers apart
+};
+
 /// One lane of one operation. Lives for the operation; the links and buffers outlive it. A failed wait leaves
 /// its reason in the fault cell.
 class HostExecutor {
@@ -33,6 +39,8 @@ class HostExecutor {
   void post(Outbound out, std::uint64_t n);
   void release(Inbound in);
 
+  const PostedTraffic& posted() const { return posted_; }
+
  private:
   const std::byte* source(const Operand& operand) const;
   std::byte* destination(const Operand& operand) const;
@@ -46,6 +54,7 @@ class HostExecutor {
   FaultCell& fault_;
   CombineFn combine_;
   std::size_t element_bytes_;
+  PostedTraffic posted_;
 };
 
 static_assert(Executor<HostExecutor>);

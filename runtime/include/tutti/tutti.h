@@ -14,6 +14,7 @@
 #include "nccl.h"
 #include "tutti/error.h"
 #include "tutti/launch.h"
+#include "tutti/statistics.h"
 
 namespace tutti {
 
@@ -68,6 +69,13 @@ class Comm {
     return count;
   }
   ncclComm_t handle() const { return comm_; }
+
+  /// What this rank has moved so far; see tutti/statistics.h.
+  tuttiStatistics_t statistics() const {
+    tuttiStatistics_t statistics;
+    check(tuttiCommStatistics(comm_, &statistics));
+    return statistics;
+  }
 
   void allReduce(const void* send, void* recv, std::size_t count, ncclDataType_t type, ncclRedOp_t op) {
     check(ncclAllReduce(send, recv, count, type, op, comm_, nullptr));
