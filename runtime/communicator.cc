@@ -126,8 +126,10 @@ bool Communicator::runCollective(const Task& task, WaitScheduler* scheduler) {
   sayPlan(planned);
   if (planned.plan.slots == SlotForm::plain && !registrations_.empty()) findRegions(task, buffers);
   const bool done = execute(planned.plan, buffers, wait);
-  if (done) mine.completed.store(operation_, std::memory_order_release);
-  return done;
+  if (!done) return false;
+  traffic_.addOperation();
+  mine.completed.store(operation_, std::memory_order_release);
+  return true;
 }
 
 /// References to registered memory need no copy by the kernel.
@@ -163,7 +165,9 @@ bool Communicator::runTransfer(const Task& task, WaitScheduler* scheduler) {
   if (is_send && !registrations_.empty())
     buffers.input_region = registrations_.find(buffers.input, task.descriptor.count);
   HostExecutor executor(plan, buffers, linksOf(wiring_.lanes[0]), wait, fault_);
-  return (is_send ? sendProgram(executor, work) : receiveProgram(executor, work)) && !fault_.tripped();
+  const bool done = is_send ? sendProgram(executor, work) : receiveProgram(executor, work);
+  traffic_.add(executor.moved());
+  return done && !fault_.tripped();
 }
 
 void Communicator::requireAllReceived() const {
@@ -191,7 +195,9 @@ bool Communicator::execute(const Plan& plan, const UserBuffers& buffers, const W
   for (std::uint32_t lane = 0; lane < plan.lanes; ++lane) {
     const MeshLinks& links = plan.slots == SlotForm::packets ? wiring_.packets : wiring_.lanes[lane];
     HostExecutor executor(plan, buffers, linksOf(links), wait, fault_);
-    if (!runProgram(executor, plan, laneWork(plan, rank_, lane)) || fault_.tripped()) return false;
+    const bool done = runProgram(executor, plan, laneWork(plan, rank_, lane));
+    traffic_.add(executor.moved());
+    if (!done || fault_.tripped()) return false;
   }
   return true;
 }

@@ -20,10 +20,12 @@
 #include "runtime/red_ops.h"
 #include "runtime/registrations.h"
 #include "runtime/task.h"
+#include "runtime/traffic.h"
 #include "runtime/turns.h"
 #include "runtime/unique_id.h"
 #include "runtime/wiring.h"
 #include "tutti/error.h"
+#include "tutti/statistics.h"
 
 namespace tutti {
 
@@ -104,6 +106,9 @@ class Communicator {
   /// the end of the communicator.
   void requireAllReceived() const;
 
+  /// What this rank has moved so far. From any thread.
+  tuttiStatistics_t statistics() const { return traffic_.statistics(); }
+
   const FaultCell& fault() const { return fault_; }
   /// The fault, which there must be, as this rank reports it.
   Error faultError() const;
@@ -139,6 +144,7 @@ class Communicator {
   std::vector<std::byte> scratch_;  ///< for packets; of one collective at a time
   Registrations registrations_;
   std::uint64_t told_plans_ = 0;
+  Traffic traffic_;
   FaultCell fault_;
   Surroundings around_;
   std::uint32_t spins_;
