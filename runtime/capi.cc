@@ -85,10 +85,9 @@ TUTTI_EXPORTED ncclResult_t tuttiLaunchFromEnvironment(tuttiLaunch_t* launch) {
   });
 }
 
-extern "C" __attribute__((visibility("default"))) ncclResult_t tuttiCommStatistics(
-    ncclComm_t comm, tuttiStatistics_t* statistics) {
+TUTTI_EXPORTED ncclResult_t tuttiCommStatistics(ncclComm_t comm, tuttiStatistics_t* statistics) {
   return guarded([&] {
-    requirePointer("tuttiCommStatistics", "statistics", statistics);
-    *statistics = communicatorOf("tuttiCommStatistics", comm).statistics();
+    tutti::capi::requirePointer("tuttiCommStatistics", "statistics", statistics);
+    *statistics = tutti::capi::communicatorOf("tuttiCommStatistics", comm)->statistics();
   });
 }
