@@ -30,14 +30,14 @@ template <class V, class Bits>
 [[gnu::always_inline]] inline V reduceMaxFloat(V a, V b) {
   const V equal = bitsAs<V>(bitsAs<Bits>(a) & bitsAs<Bits>(b));
   const V result = a > b ? a : (a == b ? equal : b);
-  return b != b ? a : result;
+  return isNaN(b) ? a : result;
 }
 
 template <class V, class Bits>
 [[gnu::always_inline]] inline V reduceMinFloat(V a, V b) {
   const V equal = bitsAs<V>(bitsAs<Bits>(a) | bitsAs<Bits>(b));
   const V result = a < b ? a : (a == b ? equal : b);
-  return b != b ? a : result;
+  return isNaN(b) ? a : result;
 }
 
 /// An integer type: its own lanes.
@@ -62,8 +62,8 @@ struct Float {
   static constexpr std::size_t kBytes = sizeof(T);
 
   [[gnu::always_inline]] static Vector canonical(Vector value) {
-    const Vector nan = bitsAs<Vector>(Vec<Bits>{} + (~Bits{0} >> 1));
-    return value != value ? nan : value;
+    const auto nan = bitsAs<Vector>(Vec<Bits>{} + (~Bits{0} >> 1));
+    return isNaN(value) ? nan : value;
   }
   [[gnu::always_inline]] static Vector load(const std::byte* from) { return loadVector<Vector>(from); }
   [[gnu::always_inline]] static void store(std::byte* to, Vector value) { storeVector(to, canonical(value)); }

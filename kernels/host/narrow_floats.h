@@ -12,7 +12,7 @@ namespace {
 inline constexpr std::int32_t kMagnitudeBits = 0x7fffffff;  ///< of a float; its canonical NaN as well
 
 [[gnu::always_inline]] inline F32 canonicalNaN(F32 value) {
-  return value != value ? bitsAs<F32>(I32{} + kMagnitudeBits) : value;
+  return isNaN(value) ? bitsAs<F32>(I32{} + kMagnitudeBits) : value;
 }
 
 /// The upper half of a float.
@@ -25,7 +25,7 @@ struct BFloat16Memory {
   [[gnu::always_inline]] static void store(std::byte* to, F32 value) {
     const U32 bits = bitsAs<U32>(value);
     const U32 rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
-    storeVector(to, narrowCodes(value != value ? U32{} + 0x7fffU : rounded));
+    storeVector(to, narrowCodes(isNaN(value) ? U32{} + 0x7fffU : rounded));
   }
 };
 
@@ -77,7 +77,7 @@ struct Float8E4M3Memory {
     const Codes16 code = loadBytes(from);
     const Codes16 number = ((code & 0x80) << 8) | ((code & 0x7f) << 7);
     // All ones, the result of a comparison that holds, are a float16 that is NaN.
-    const Codes16 is_nan = bitsAs<Codes16>((code & 0x7f) == 0x7f);
+    const auto is_nan = bitsAs<Codes16>((code & 0x7f) == 0x7f);
     return float16ToFloat(number | is_nan) * 0x1p8F;
   }
   [[gnu::always_inline]] static void store(std::byte* to, F32 value) {
