@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/host/combine_paths.h"
@@ -58,7 +59,7 @@ void put(std::vector<std::byte>& bytes, std::size_t i, std::size_t size, std::ui
 
 /// Inputs and expected output of one case, as bytes.
 struct Case {
-  Case(const Call& c, const Shape& s, Draw draw, std::mt19937_64& random) : call(c), shape(s) {
+  Case(Call c, Shape s, Draw draw, std::mt19937_64& random) : call(std::move(c)), shape(std::move(s)) {
     const std::size_t size = sizeOf(call.type);
     inputs.assign(shape.srcs, std::vector<std::byte>(shape.n * size));
     expected.resize(shape.n * size);

@@ -34,6 +34,7 @@ std::vector<T> combined(DataType type, RedOp op, const std::vector<std::vector<T
   std::vector<std::vector<std::byte>> raw;
   std::vector<const std::byte*> srcs;
   raw.reserve(sources.size());
+  srcs.reserve(sources.size());
   for (const auto& source : sources) srcs.push_back(raw.emplace_back(bytesOf(source)).data());
   std::vector<T> result(sources[0].size());
   auto* dst = reinterpret_cast<std::byte*>(result.data());
@@ -89,7 +90,7 @@ TEST(Combine, MaxIgnoresOneNaNAndOrdersZeros) {
 }
 
 TEST(Combine, ComputedNaNIsCanonical) {
-  const float odd_nan = std::bit_cast<float>(0xffc12345U);
+  const auto odd_nan = std::bit_cast<float>(0xffc12345U);
   const Floats sum = combined<float>(DataType::float32, RedOp::sum, {Floats{odd_nan}, Floats{1}});
   EXPECT_EQ(std::bit_cast<std::uint32_t>(sum[0]), 0x7fffffffU);
   const Floats max = combined<float>(DataType::float32, RedOp::max, {Floats{odd_nan}, Floats{odd_nan}});

@@ -58,23 +58,34 @@ class HostileCaller : public testing::Test {
   std::uint32_t before_ = 0;
 };
 
+/// What a hostile caller gets; with the guard or without.
+std::vector<std::byte> combinedFor(std::uint32_t control, bool is_guarded, const CombinePath& path,
+                                   DataType type, RedOp op) {
+  const std::uint32_t before = floatControl();
+  setFloatControl(control);
+  std::vector<std::byte> result;
+  if (is_guarded) {
+    const FloatEnvironment environment;
+    result = combined(path, type, op);
+  } else {
+    result = combined(path, type, op);
+  }
+  setFloatControl(before);
+  return result;
+}
+
 TEST_F(HostileCaller, GetsTheSameBits) {
+  const std::uint32_t hostile = kDefaultFloatControl | kHostile;
   bool hostility_shows = false;
   for (const CombinePath& path : combinePaths()) {
     for (int type = static_cast<int>(DataType::float16); type < kDataTypeCount; ++type) {
       for (int op = 0; op < kRedOpCount; ++op) {
         const auto t = static_cast<DataType>(type);
-        const auto want = combined(path, t, static_cast<RedOp>(op));
-        setFloatControl(kDefaultFloatControl | kHostile);
-        std::vector<std::byte> got;
-        {
-          const FloatEnvironment environment;
-          got = combined(path, t, static_cast<RedOp>(op));
-        }
-        const auto unguarded = combined(path, t, static_cast<RedOp>(op));
-        setFloatControl(before_);
-        EXPECT_EQ(got, want) << path.name << " " << name(t) << " " << name(static_cast<RedOp>(op));
-        hostility_shows = hostility_shows || unguarded != want;
+        const auto o = static_cast<RedOp>(op);
+        const auto want = combined(path, t, o);
+        EXPECT_EQ(combinedFor(hostile, true, path, t, o), want)
+            << path.name << " " << name(t) << " " << name(o);
+        hostility_shows = hostility_shows || combinedFor(hostile, false, path, t, o) != want;
       }
     }
   }
