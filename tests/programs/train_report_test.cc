@@ -42,7 +42,7 @@ std::vector<std::string> with(std::vector<std::string> arguments, const std::vec
 
 /// What the page holds as JSON.
 Json embeddedIn(const std::string& page) {
-  const std::string open = "<script type=\"application/json\" id=\"data\">";
+  const std::string open = R"(<script type="application/json" id="data">)";
   const auto from = page.find(open);
   const auto to = page.find("</script>", from);
   if (from == std::string::npos || to == std::string::npos) return {};
@@ -290,6 +290,7 @@ TEST(SvgChart, ValuesThatAreNoNumbersBreakTheLine) {
 
 TEST(SvgChart, ThinningKeepsTheMean) {
   std::vector<tutti::train::Point> points;
+  points.reserve(10);
   for (int i = 0; i < 10; ++i) points.push_back({static_cast<double>(i), static_cast<double>(i * i), ""});
   std::size_t per_point = 0;
   const auto few = tutti::train::thinned(points, 4, per_point);

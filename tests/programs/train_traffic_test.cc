@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -41,40 +42,42 @@ std::vector<std::string> smallNetwork(const ScratchDirectory& scratch) {
 
 struct Work {
   std::vector<std::string> options;
-  std::size_t sequences;  // 0: depends on the ranks
+  std::function<std::uint64_t(std::uint64_t nranks)> sequences;  // per step
 };
+
+void expectRingPayload(const ScratchDirectory& scratch, const Work& work, std::uint64_t nranks,
+                       const std::string& dtype) {
+  const std::uint64_t gradient = kParameters * (dtype == "fp64" ? 8 : 4);
+  const std::string json = scratch.path() + "/run.json";
+  std::vector<std::string> arguments = smallNetwork(scratch);
+  arguments.insert(arguments.end(), {"--steps", "3", "--dtype", dtype, "--json", json});
+  arguments.insert(arguments.end(), work.options.begin(), work.options.end());
+  const CommandResult result = trainOn(static_cast<int>(nranks), arguments);
+  SCOPED_TRACE(testing::Message() << nranks << " ranks, " << dtype << " " << work.options.front() << "\n"
+                                  << both(result));
+  ASSERT_EQ(result.exit_code, 0);
+  const nlohmann::json document = documentOf(json);
+  EXPECT_EQ(document["payload"]["gradient_bytes"], gradient);
+  ASSERT_EQ(document["steps"].size(), 4U);
+  for (std::size_t step = 1; step <= 3; ++step) {
+    EXPECT_EQ(document["steps"][step]["payload_bytes"], 2 * (nranks - 1) * gradient) << "step " << step;
+  }
+  EXPECT_EQ(document["payload"]["equals_ring"], true);
+  EXPECT_EQ(document["configuration"]["batch"]["sequences"], work.sequences(nranks));
+}
 
 TEST(TrainPayload, IsTwiceTheOthersTimesTheGradientWhateverTheWork) {
   const ScratchDirectory scratch;
-  const std::vector<Work> works{{{"--batch", "12"}, 12},
-                                {{"--batch", "480"}, 480},
-                                {{"--batch", "12", "--sequence", "20"}, 12},
-                                {{"--uneven"}, 0},
-                                {{"--uneven", "--sequence", "5"}, 0}};
+  const auto fixed = [](std::uint64_t count) { return [count](std::uint64_t) { return count; }; };
+  const auto uneven = [](std::uint64_t nranks) { return (nranks + 1) / 2 * 4 + nranks / 2 * 400; };
+  const std::vector<Work> works{{{"--batch", "12"}, fixed(12)},
+                                {{"--batch", "480"}, fixed(480)},
+                                {{"--batch", "12", "--sequence", "20"}, fixed(12)},
+                                {{"--uneven"}, uneven},
+                                {{"--uneven", "--sequence", "5"}, uneven}};
   for (const std::uint64_t nranks : {2U, 3U, 4U}) {
     for (const std::string dtype : {"fp32", "fp64"}) {
-      const std::uint64_t gradient = kParameters * (dtype == "fp64" ? 8 : 4);
-      for (const Work& work : works) {
-        const std::string json = scratch.path() + "/run.json";
-        std::vector<std::string> arguments = smallNetwork(scratch);
-        arguments.insert(arguments.end(), {"--steps", "3", "--dtype", dtype, "--json", json});
-        arguments.insert(arguments.end(), work.options.begin(), work.options.end());
-        const CommandResult result = trainOn(static_cast<int>(nranks), arguments);
-        SCOPED_TRACE(testing::Message()
-                     << nranks << " ranks, " << dtype << " " << work.options.front() << "\n"
-                     << both(result));
-        ASSERT_EQ(result.exit_code, 0);
-        const nlohmann::json document = documentOf(json);
-        EXPECT_EQ(document["payload"]["gradient_bytes"], gradient);
-        ASSERT_EQ(document["steps"].size(), 4U);
-        for (std::size_t step = 1; step <= 3; ++step) {
-          EXPECT_EQ(document["steps"][step]["payload_bytes"], 2 * (nranks - 1) * gradient) << "step " << step;
-        }
-        EXPECT_EQ(document["payload"]["equals_ring"], true);
-        if (work.sequences > 0) {
-          EXPECT_EQ(document["configuration"]["batch"]["sequences"], work.sequences);
-        }
-      }
+      for (const Work& work : works) expectRingPayload(scratch, work, nranks, dtype);
     }
   }
 }

@@ -47,8 +47,10 @@ std::string shortNumber(double value) {
 std::vector<double> ticksOf(const Axis& axis) {
   std::vector<double> ticks;
   if (axis.logarithmic) {
-    for (double tick = std::exp2(std::ceil(std::log2(axis.low))); tick <= axis.high; tick *= 2)
-      ticks.push_back(tick);
+    const auto last = static_cast<int>(std::floor(std::log2(axis.high) + 1e-9));
+    for (auto power = static_cast<int>(std::ceil(std::log2(axis.low) - 1e-9)); power <= last; ++power) {
+      ticks.push_back(std::ldexp(1.0, power));
+    }
     return ticks;
   }
   const double rough = (axis.high - axis.low) / 6;
@@ -62,8 +64,10 @@ std::vector<double> ticksOf(const Axis& axis) {
   }
   if (axis.whole) step = std::max(step, 1.0);
   // By whole multiples: adding up would give 0.30000000000000004, and -0.
-  const double last = std::floor(axis.high / step + 1e-9);
-  for (double k = std::ceil(axis.low / step - 1e-9); k <= last; ++k) ticks.push_back(k == 0 ? 0 : k * step);
+  const auto last = static_cast<long>(std::floor(axis.high / step + 1e-9));
+  for (auto k = static_cast<long>(std::ceil(axis.low / step - 1e-9)); k <= last; ++k) {
+    ticks.push_back(static_cast<double>(k) * step);
+  }
   return ticks;
 }
 
