@@ -14,30 +14,23 @@ class CallOperation {
  public:
   CallOperation(ncclRedOp_t op, ncclDataType_t type, ncclComm_t comm, int rank) : op_(op), comm_(comm) {
     if (op != kMulSum) return;
-#if TUTTI_HAS_PREMULSUM
     std::array<std::byte, sizeof(double)> scalar{};
     writeScalar(type, rank, scalar.data());
     check(ncclRedOpCreatePreMulSum(&op_, scalar.data(), type, ncclScalarHostImmediate, comm));
     made_ = true;
-#else
-    (void)type, (void)rank;
-    throw Error(ncclInvalidArgument, "this version has no ncclRedOpCreatePreMulSum");
-#endif
   }
   CallOperation(const CallOperation&) = delete;
   CallOperation& operator=(const CallOperation&) = delete;
-  ~CallOperation() {  // NOLINT(modernize-use-equals-default): it is not, where there is mulsum
-#if TUTTI_HAS_PREMULSUM
+  ~CallOperation() {
     if (made_) ncclRedOpDestroy(op_, comm_);
-#endif
   }
 
   ncclRedOp_t get() const { return op_; }
 
  private:
   ncclRedOp_t op_;
-  [[maybe_unused]] ncclComm_t comm_;
-  [[maybe_unused]] bool made_ = false;
+  ncclComm_t comm_;
+  bool made_ = false;
 };
 
 }  // namespace tutti::perf

@@ -30,13 +30,10 @@ constexpr std::array kTypes{
     Named<ncclDataType_t>{"f8e4m3", ncclFloat8e4m3}, Named<ncclDataType_t>{"f8e5m2", ncclFloat8e5m2},
 };
 
-constexpr std::array kOps {
-  Named<ncclRedOp_t>{"sum", ncclSum}, Named<ncclRedOp_t>{"prod", ncclProd},
-      Named<ncclRedOp_t>{"max", ncclMax}, Named<ncclRedOp_t>{"min", ncclMin},
-      Named<ncclRedOp_t>{"avg", ncclAvg},
-#if TUTTI_HAS_PREMULSUM
-      Named<ncclRedOp_t>{"mulsum", kMulSum},
-#endif
+constexpr std::array kOps{
+    Named<ncclRedOp_t>{"sum", ncclSum}, Named<ncclRedOp_t>{"prod", ncclProd},
+    Named<ncclRedOp_t>{"max", ncclMax}, Named<ncclRedOp_t>{"min", ncclMin},
+    Named<ncclRedOp_t>{"avg", ncclAvg}, Named<ncclRedOp_t>{"mulsum", kMulSum},
 };
 
 template <class Table>
@@ -159,10 +156,8 @@ void addMeasureFlags(CLI::App& app, Options& options) {
   addInt(app, "-c,--check", options.checks, 0, kMany,
          "checked iterations, after the timed ones; 0 = no check")
       ->group(group);
-#if TUTTI_HAS_REGISTER
   addSwitch(app, "-R,--local_register", options.registered, "register the buffers with the communicator [0]")
       ->group(group);
-#endif
   addInt(app, "-u,--unalign", options.unaligned, 0, 1 << 20, "shift buffers by this many elements")
       ->group(group);
   app.add_option("-a,--average", options.average, "time over ranks: 0 rank 0, 1 mean, 2 min, 3 max [1]")
@@ -227,9 +222,6 @@ void addInertFlags(CLI::App& app) {
   addInert(app, "-p,--parallel_init", {"0", "1"}, "0 or 1: threads always join in parallel", "use 0 or 1");
   addInert(app, "-y,--stream_null", {"0", "1"}, "0 or 1: the stream is always NULL", "use 0 or 1");
   addInert(app, "-G,--cudagraph", {"0"}, "only 0", "there are no CUDA graphs in host memory");
-#if !TUTTI_HAS_REGISTER
-  addInert(app, "-R,--local_register", {"0"}, "only 0", "this version has no buffer registration");
-#endif
   addInert(app, "-x,--cta_policy", {"0"}, "only 0", "there are no CTAs in host memory");
   addInert(app, "-D,--device_implementation", {"0"}, "only 0", "there is no device API in host memory");
   addInert(app, "-V,--device_cta_count", {"16"}, "only 16", "there are no CTAs in host memory");

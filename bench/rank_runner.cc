@@ -51,11 +51,9 @@ std::size_t shiftBytes(const Options& options) {
 /// object.
 class Group {
  public:
-  explicit Group([[maybe_unused]] bool wanted) {
-#if TUTTI_HAS_GROUP
+  explicit Group(bool wanted) {
     if (wanted) check(ncclGroupStart());
     open_ = wanted;
-#endif
   }
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -66,11 +64,7 @@ class Group {
  private:
   ncclResult_t close() {
     if (!std::exchange(open_, false)) return ncclSuccess;
-#if TUTTI_HAS_GROUP
     return ncclGroupEnd();
-#else
-    return ncclSuccess;
-#endif
   }
 
   bool open_ = false;

@@ -11,20 +11,12 @@ class Registration {
  public:
   /// `data` is memory of ncclMemAlloc and outlives the object. Throws Error.
   Registration(ncclComm_t comm, void* data, std::size_t bytes) : comm_(comm) {
-#if TUTTI_HAS_REGISTER
     check(ncclCommRegister(comm_, data, bytes, &handle_));
-#else
-    (void)data, (void)bytes;
-#endif
   }
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
   /// A communicator that was aborted meanwhile has forgotten its registrations.
-  ~Registration() {  // NOLINT(modernize-use-equals-default): it is not, where there is registration
-#if TUTTI_HAS_REGISTER
-    ncclCommDeregister(comm_, handle_);
-#endif
-  }
+  ~Registration() { ncclCommDeregister(comm_, handle_); }
 
  private:
   ncclComm_t comm_;

@@ -70,10 +70,6 @@ void say(const Peer& peer, const std::string& line) {
 
 int run(Peer& peer, const Arguments& arguments) {
   say(peer, fmt::format(R"({{"version": "{}", "ranks": {}}})", peer.version(), peer.size()));
-  if (!peer.has(arguments.kind) || (arguments.registered && !peer.hasRegisteredMemory())) {
-    say(peer, R"({"unsupported": true})");
-    return 0;
-  }
   const std::size_t largest = *std::max_element(arguments.sizes.begin(), arguments.sizes.end()) + 64;
   std::byte* const send = peer.allocate(largest + kSpacing, arguments.registered);
   std::byte* const recv = peer.allocate(largest + kSpacing, arguments.registered) + kSpacing;

@@ -56,8 +56,6 @@ class MpiPeer final : public Peer {
   }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  bool has(Kind) const override { return true; }
-  bool hasRegisteredMemory() const override { return true; }
 
   /// MPI_Alloc_mem is what MPI offers for "memory that is special for communication". The collectives of both
   /// libraries treat all memory alike inside a host, so little is to be expected of it.

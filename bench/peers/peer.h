@@ -35,11 +35,6 @@ class Peer {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  /// Whether the library as built has this collective.
-  virtual bool has(Kind kind) const = 0;
-  /// Whether it has memory that is better for it than any other.
-  virtual bool hasRegisteredMemory() const = 0;
-
   /// Memory at least 64-byte aligned that lives as long as this object: ordinary memory, or what the library
   /// offers as best for its calls. Collective.
   virtual std::byte* allocate(std::size_t bytes, bool registered) = 0;

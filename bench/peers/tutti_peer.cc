@@ -28,14 +28,6 @@ class TuttiPeer final : public Peer {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  bool has(Kind kind) const override {
-    if (kind == Kind::kReduce) return TUTTI_HAS_REDUCE == 1;
-    if (kind == Kind::kSendRecv || kind == Kind::kAllToAll) return TUTTI_HAS_SEND_RECV == 1;
-    return true;
-  }
-
-  bool hasRegisteredMemory() const override { return TUTTI_HAS_REGISTER == 1; }
-
   std::byte* allocate(std::size_t bytes, bool registered) override {
     if (!registered) return ordinaryMemory(bytes);
     return registered_.emplace_back(comm_.handle(), bytes).memory.data();
@@ -54,11 +46,8 @@ class TuttiPeer final : public Peer {
         return check(ncclAllGather(send, recv, count, type, comm, nullptr));
       case Kind::kBroadcast:
         return check(ncclBroadcast(send, recv, count, type, 0, comm, nullptr));
-#if TUTTI_HAS_REDUCE
       case Kind::kReduce:
         return check(ncclReduce(send, recv, count, type, ncclSum, 0, comm, nullptr));
-#endif
-#if TUTTI_HAS_SEND_RECV
       case Kind::kSendRecv:
         check(ncclGroupStart());
         check(ncclSend(send, count, type, (rank_ + 1) % size_, comm, nullptr));
@@ -66,7 +55,6 @@ class TuttiPeer final : public Peer {
         return check(ncclGroupEnd());
       case Kind::kAllToAll:
         return allToAll(send, recv, count, type);
-#endif
       default:
         break;
     }
@@ -79,7 +67,6 @@ class TuttiPeer final : public Peer {
   }
 
  private:
-#if TUTTI_HAS_SEND_RECV
   void allToAll(const std::byte* send, std::byte* recv, std::size_t count, ncclDataType_t type) {
     const std::size_t bytes = count * (type == ncclFloat32 ? 4 : 2);
     check(ncclGroupStart());
@@ -90,7 +77,6 @@ class TuttiPeer final : public Peer {
     }
     check(ncclGroupEnd());
   }
-#endif
 
   Comm comm_;
   int rank_;
