@@ -25,7 +25,7 @@ struct Task {
   Descriptor descriptor{};
   const void* send = nullptr;
   void* recv = nullptr;
-  int peer = -1;  ///< send, receive: the rank at the other end
+  int peer = -1;    ///< send, receive: the rank at the other end
   Scalar scalar{};  ///< collectives with RedOp::premul_sum
 };
 
