@@ -53,7 +53,11 @@ void CommHandle::become(std::unique_ptr<Communicator> communicator) {
 }
 
 void CommHandle::fail(const Error& error) {
-  Process::instance().setLastError(error.what());
+  if (!is_blocking_) {
+    // Nobody is there to catch it; who waits for a blocking one reports it.
+    Process::instance().setLastError(error.what());
+    Process::instance().log().write(LogLevel::warn, -1, error.what());
+  }
   error_ = error;
   state_.store(State::failed, std::memory_order_release);
 }

@@ -39,6 +39,8 @@ ncclResult_t Group::carryOut(Content& content) {
       if (outcome != ncclSuccess) result = outcome;
     } catch (const Error& error) {
       if (!first) first = error;
+    } catch (const std::exception& error) {
+      if (!first) first = Error(ncclSystemError, error.what());
     }
   };
   attempt([&] { return makeCommunicators(std::move(content.inits)); });

@@ -54,7 +54,8 @@ void Stream::synchronize() {
 ncclResult_t Stream::query() {
   const std::scoped_lock lock(mutex_);
   if (completed_ != pushed_) return ncclInProgress;
-  return error_ ? error_->code() : ncclSuccess;
+  if (error_) throw Error(*error_);
+  return ncclSuccess;
 }
 
 void Stream::serve() {

@@ -35,8 +35,8 @@ class Stream {
   /// synchronization; the stream is free of it afterwards.
   void synchronize();
 
-  /// ncclInProgress while something is queued, else the first error since the last synchronization, or
-  /// ncclSuccess.
+  /// ncclInProgress while something is queued, else ncclSuccess; throws the first error since the last
+  /// synchronization, and keeps it.
   ncclResult_t query();
 
  private:

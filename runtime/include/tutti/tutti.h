@@ -39,8 +39,11 @@ constexpr ncclDataType_t dataTypeOf() {
   } else if constexpr (std::is_same_v<T, double>) {
     return ncclFloat64;
   } else {
-    static_assert(std::is_same_v<T, std::int32_t>, "no ncclDataType_t for this type yet");
-    return ncclInt32;
+    static_assert(std::is_integral_v<T> && !std::is_same_v<T, bool> && (sizeof(T) == 1 || sizeof(T) >= 4),
+                  "no ncclDataType_t for this type");
+    if constexpr (sizeof(T) == 1) return std::is_signed_v<T> ? ncclInt8 : ncclUint8;
+    if constexpr (sizeof(T) == 4) return std::is_signed_v<T> ? ncclInt32 : ncclUint32;
+    if constexpr (sizeof(T) == 8) return std::is_signed_v<T> ? ncclInt64 : ncclUint64;
   }
 }
 
