@@ -91,6 +91,17 @@ TEST_P(Processes, Conform) {
 
 INSTANTIATE_TEST_SUITE_P(Numbers, Processes, testing::Values(2, 3, 4, 8));
 
+class Ways : public testing::TestWithParam<const char*> {};  // of carrying out collectives
+
+TEST_P(Ways, Conform) {
+  for (const int nranks : {2, 3, 5}) {
+    Group group(nranks, {"conform", "8"}, {{"TUTTI_PLAN", GetParam()}});
+    expectSuccess(group.wait());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Ways, testing::Values("ring", "direct/slots", "one_shot/slots", "/packets"));
+
 TEST(Processes, ThreadsInSeveralProcesses) {
   Group group(2, {"threads", "2"});
   expectSuccess(group.wait());
