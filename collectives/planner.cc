@@ -1,7 +1,7 @@
 #include "collectives/planner.h"
 
 #include <algorithm>
-#include <limits>
+#include <bit>
 
 namespace tutti {
 namespace {
@@ -19,24 +19,21 @@ constexpr std::uint64_t divideUp(std::uint64_t a, std::uint64_t b) { return a / 
 /// where every peer gets a block of its own.
 std::uint64_t messageBytes(const Descriptor& d) { return d.count * sizeOf(d.type); }
 
-/// The measured table: for up to `nranks` ranks, messages of up to `bytes` are carried by packets. Larger
-/// ones go directly. See collectives/README.md for the measurements.
-struct PacketRow {
+/// The measured table (collectives/README.md): with up to `nranks` ranks, messages of up to `packet_bytes` go
+/// by packets, those of up to `one_shot_bytes` to everybody at once, and larger ones directly.
+struct SizeRow {
   int nranks;
-  std::uint64_t bytes;
+  std::uint64_t packet_bytes;
+  std::uint64_t one_shot_bytes;
 };
-constexpr PacketRow kPacketTable[] = {
-    {2, 2048},
-    {4, 1024},
-    {8, 512},
-    {kMaxRanks, 256},
+constexpr SizeRow kSizeTable[] = {
+    {2, 512, 2048},
+    {8, 64, 4096},
+    {kMaxRanks, 64, 2048},
 };
 
-std::uint64_t packetLimit(int nranks) {
-  for (const PacketRow& row : kPacketTable) {
-    if (nranks <= row.nranks) return row.bytes;
-  }
-  return 0;
+const SizeRow& sizesFor(int nranks) {
+  return *std::ranges::find_if(kSizeTable, [nranks](const SizeRow& row) { return nranks <= row.nranks; });
 }
 
 /// Packets carry raw inputs: where every rank has a scalar of its own, headers have to tell it.
@@ -50,6 +47,19 @@ bool bringsResultsHome(Collective collective) {
   return collective == Collective::all_reduce || collective == Collective::reduce;
 }
 
+/// A lane is worth its steps only if it has a grain of its own for every rank.
+std::uint32_t usefulLanes(const Descriptor& d, int nranks, const LinkShape& shape) {
+  if (shape.lanes == 1) return 1;
+  const std::uint64_t grains =
+      divideUp(d.count * sizeOf(d.type), kLaneGrainBytes * static_cast<std::uint64_t>(nranks));
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(grains, 1, shape.lanes));
+}
+
+/// Sizes are powers of two, and this runs for every operation: a shift, not a division.
+std::uint64_t elementsIn(std::uint32_t bytes, DataType type) {
+  return bytes >> std::countr_zero(sizeOf(type));
+}
+
 struct Choice {
   Algorithm algorithm;
   SlotForm slots;
@@ -57,13 +67,16 @@ struct Choice {
 };
 
 Choice chooseAutomatically(const Descriptor& d, int nranks, const LinkShape& shape) {
-  const bool is_small = messageBytes(d) <= packetLimit(nranks);
-  if (is_small && canUsePackets(d, shape)) {
+  const SizeRow& row = sizesFor(nranks);
+  const std::uint64_t bytes = messageBytes(d);
+  if (bytes <= row.packet_bytes && canUsePackets(d, shape)) {
     return {bringsResultsHome(d.collective) ? Algorithm::one_shot : Algorithm::direct, SlotForm::packets,
-            "small: the hand-over is what counts"};
+            "tiny: the hand-over is what counts"};
   }
-  return {Algorithm::direct, SlotForm::plain,
-          is_small ? "packets cannot carry it" : "large: the bytes are what counts"};
+  if (bytes <= row.one_shot_bytes && bringsResultsHome(d.collective)) {
+    return {Algorithm::one_shot, SlotForm::plain, "small: one step is quicker than two"};
+  }
+  return {Algorithm::direct, SlotForm::plain, "the bytes are what counts"};
 }
 
 /// What was picked by hand, as far as the collective has it.
@@ -101,36 +114,34 @@ LinkShape fitShape(LinkShape shape, int nranks) {
 
 PlannedOperation planOperation(const Descriptor& descriptor, int nranks, const LinkShape& shape,
                                const PlanOverride& override) {
-  const std::uint64_t size = sizeOf(descriptor.type);
   const Choice choice = choose(descriptor, nranks, shape, override);
   const bool is_plain = choice.slots == SlotForm::plain;
-  // A lane is worth its steps only if it has a grain of its own for every rank. There is one set of packet
-  // links.
-  const std::uint64_t grains =
-      divideUp(descriptor.count * size, kLaneGrainBytes * static_cast<std::uint64_t>(nranks));
-  return {{
-              .algorithm = choice.algorithm,
-              .slots = choice.slots,
-              .descriptor = descriptor,
-              .nranks = nranks,
-              .lanes = static_cast<std::uint32_t>(
-                  std::clamp<std::uint64_t>(grains, 1, is_plain ? shape.lanes : 1)),
-              .slot_elements = (is_plain ? shape.slot_bytes : shape.packet_bytes) / size,
-          },
-          choice.reason};
+  return {
+      {
+          .algorithm = choice.algorithm,
+          .slots = choice.slots,
+          .descriptor = descriptor,
+          .nranks = nranks,
+          .lanes = is_plain ? usefulLanes(descriptor, nranks, shape) : 1,  // there is one set of packet links
+          .slot_elements = elementsIn(is_plain ? shape.slot_bytes : shape.packet_bytes, descriptor.type),
+      },
+      choice.reason};
 }
 
 Plan makePointToPointPlan(const Descriptor& descriptor, int nranks, const LinkShape& shape) {
   return {.algorithm = Algorithm::direct,
           .descriptor = descriptor,
           .nranks = nranks,
-          .slot_elements = shape.slot_bytes / sizeOf(descriptor.type)};
+          .slot_elements = elementsIn(shape.slot_bytes, descriptor.type)};
 }
 
 LaneWork laneWork(const Plan& plan, int rank, std::uint32_t lane) {
   const Descriptor& d = plan.descriptor;
-  const std::uint64_t grain = std::max<std::uint64_t>(1, kLaneGrainBytes / sizeOf(d.type));
-  const std::uint64_t share = divideUp(divideUp(d.count, plan.lanes), grain) * grain;
+  std::uint64_t share = d.count;
+  if (plan.lanes > 1) {
+    const std::uint64_t grain = std::max<std::uint64_t>(1, kLaneGrainBytes / sizeOf(d.type));
+    share = divideUp(divideUp(d.count, plan.lanes), grain) * grain;
+  }
   return {
       .nranks = plan.nranks,
       .rank = rank,

@@ -188,7 +188,8 @@ void Communicator::requireAllReceived() const {
 }
 
 HostLinks Communicator::linksOf(const MeshLinks& links) {
-  return {links.inbound, links.outbound, wiring_.peer_memory, wiring_.accepted, scratch_};
+  return {links.inbound,    links.outbound, wiring_.peer_memory,
+          wiring_.accepted, scratch_,       settings_.copies_loans};
 }
 
 bool Communicator::execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait) {

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <limits>
 
 #include "runtime/communicator.h"
 #include "runtime/core/extent.h"
@@ -51,9 +50,8 @@ void validateCollective(const Task& task, int nranks, int rank) {
   const Descriptor& d = task.descriptor;
   validateEnumerators(d, nranks);
   const Extent extent = extentOf(d.collective, nranks);
-  const std::uint64_t most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) /
-                             (sizeOf(d.type) * static_cast<std::uint64_t>(nranks));
-  if (d.count > most) {
+  std::int64_t bytes = 0;
+  if (__builtin_mul_overflow(d.count, sizeOf(d.type) * static_cast<std::uint64_t>(nranks), &bytes)) {
     refuse(fmt::format("{}: count {} of {} on {} ranks exceeds what memory can hold", name(d.collective),
                        d.count, name(d.type), nranks));
   }

@@ -2,24 +2,32 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <chrono>
 #include <cstring>
 
 #include "kernels/host/packets.h"
+#include "runtime/core/extent.h"
 
 namespace tutti {
 namespace {
 
-// Loans shorter than these go as bytes: a reference costs the reader a look into memory that is far from it,
-// or a system call, and the lender a wait. Measured; see kernels/README.md.
-constexpr std::uint64_t kLeastMappedBytes = 4096;
-constexpr std::uint64_t kLeastCopiedBytes = 8192;
+// Operations on less memory than this pass their loans through slots, although peers could get at the user's
+// memory: while it fits in the caches, lines that two cores write in turn cost more than a copy. Measured;
+// see kernels/README.md.
+constexpr std::uint64_t kLeastLentBytes = 4 << 20;
 
-/// Operations that write more than this per rank are larger than the caches: streaming stores then save the
-/// reading of what is overwritten.
-constexpr std::uint64_t kStreamedBytes = 4 << 20;
+/// Operations on more memory than this write their results past the caches, if they work on user memory
+/// directly: the results would not stay in the caches anyway.
+constexpr std::uint64_t kStreamedBytes = 32 << 20;
+
+/// Of the larger buffer of a rank.
+std::uint64_t operationBytes(const Descriptor& d, int nranks) {
+  const Extent extent = extentOf(d.collective, nranks);
+  return d.count * sizeOf(d.type) * std::max(extent.send_blocks, extent.recv_blocks);
+}
 
 std::uint64_t bit(int peer) { return std::uint64_t{1} << peer; }
 
@@ -43,6 +51,7 @@ HostExecutor::HostExecutor(const Plan& plan, const UserBuffers& buffers, const H
                    ? combineFunction(plan.descriptor.type, plan.descriptor.op)
                    : nullptr),
       element_bytes_(sizeOf(plan.descriptor.type)),
+      bytes_(operationBytes(plan.descriptor, plan.nranks)),
       scratch_part_(packetSlotBytes()) {
   if (plan.descriptor.op == RedOp::avg) buffers_.scale = averageScale(plan.descriptor.type, plan.nranks);
 }
@@ -72,12 +81,13 @@ bool HostExecutor::resolve(const LinkView& link, const SlotHeader& header, std::
   std::byte* slot = link.slot(sequence);
   held = {.from = slot,
           .to = slot,
-          .from_address = 0,
           .to_address = 0,
           .bytes = header.bytes,
+          .is_in_place = false,
           .scale = {header.scale}};
   if (header.bytes == 0 || header.kind == SlotKind::inline_data) return true;
   moved_.read_bytes += header.bytes;
+  held.is_in_place = true;
   if (header.kind == SlotKind::region) return resolveRegions(link, header, held);
   if (links_.peers[index(link.peer)].isSameProcess()) {
     held.from = reinterpret_cast<const std::byte*>(header.from);
@@ -89,7 +99,7 @@ bool HostExecutor::resolve(const LinkView& link, const SlotHeader& header, std::
   if (!links_.peers[index(link.peer)].read(slot, header.from, header.bytes, &error)) {
     return unreachable(link, error);
   }
-  held.from_address = header.from;
+  held.is_in_place = false;
   if (header.returns != 0) held.to_address = header.to;
   return true;
 }
@@ -235,13 +245,13 @@ const RegionPlace& HostExecutor::regionOf(const Operand& operand) const {
 }
 
 SlotKind HostExecutor::kindOf(int peer, const Loan& loan, std::uint64_t bytes) const {
+  if (bytes == 0 || bytes_ < kLeastLentBytes) return SlotKind::inline_data;
   const MemoryAccess& access = links_.accepted[index(peer)];
-  if (bytes < kLeastMappedBytes) return SlotKind::inline_data;
   if (access.direct) return SlotKind::address;
   const bool lies_in_regions =
       regionOf(loan.from).number != 0 && (!loan.returns || regionOf(loan.to).number != 0);
   if (access.regions && lies_in_regions) return SlotKind::region;
-  return access.copies && bytes >= kLeastCopiedBytes ? SlotKind::address : SlotKind::inline_data;
+  return access.copies && links_.copies_loans ? SlotKind::address : SlotKind::inline_data;
 }
 
 /// Copies the result that came back in a slot to where it belongs. Results of references are there already.
@@ -295,11 +305,6 @@ std::byte* HostExecutor::destination(const Operand& operand) const {
   }
 }
 
-/// Out of place and larger than the caches. In place the lines are in the caches anyway, being read.
-bool HostExecutor::isStreamed() const {
-  return plan_.descriptor.count * element_bytes_ >= kStreamedBytes && buffers_.input != buffers_.output;
-}
-
 bool HostExecutor::combine(Operands dsts, Operands srcs, std::uint64_t n, Last last) {
   std::array<std::byte*, kMaxCombineOperands> to;
   std::array<const std::byte*, kMaxCombineOperands> from;
@@ -314,15 +319,19 @@ bool HostExecutor::combine(Operands dsts, Operands srcs, std::uint64_t n, Last l
                    .scales = scales.data(),
                    .nranks = plan_.nranks,
                    .last = last == Last::yes};
-  const bool is_streamed = isStreamed();
+  bool is_in_place = false;  // works on a peer's memory
   for (std::size_t i = 0; i < srcs.size(); ++i) {
     const Operand& operand = srcs[i];
     const bool is_slot = operand.where == Operand::Where::inbound_slot;
     if (is_slot && usesPackets() && !gatherPackets(operand, n * element_bytes_)) return false;
     from[i] = source(operand);
+    is_in_place = is_in_place || (is_slot && !usesPackets() && held_[operand.link].is_in_place);
+    if (!operand.is_own) continue;
+    args.own |= std::uint64_t{1} << i;
     scales[i] = is_slot && !usesPackets() ? held_[operand.link].scale : buffers_.scale;
-    if (operand.is_own) args.own |= std::uint64_t{1} << i;
   }
+  // In place the lines are in the caches anyway, being read.
+  const bool is_streamed = is_in_place && bytes_ >= kStreamedBytes && buffers_.input != buffers_.output;
   bool fills_packets = false;
   for (std::size_t i = 0; i < dsts.size(); ++i) {
     const Operand& operand = dsts[i];

@@ -35,6 +35,7 @@ struct HostLinks {
   std::span<PeerMemory> peers;             ///< what this rank can do with their memory
   std::span<const MemoryAccess> accepted;  ///< what they can do with this rank's
   std::span<std::byte> scratch;            ///< for packets: hostScratchBytes(nranks)
+  bool copies_loans = false;               ///< lends memory that peers can only copy, where they can
 };
 
 /// What an executor has moved to and from other ranks. Payload bytes: the users' elements, counted once, by
@@ -72,16 +73,15 @@ class HostExecutor {
  private:
   /// What the awaited slot of a link stands for.
   struct Held {
-    const std::byte* from;       ///< the data
-    std::byte* to;               ///< where a result goes
-    std::uint64_t from_address;  ///< not 0: `from` was copied from there in the peer's address space
-    std::uint64_t to_address;    ///< not 0: the result is copied to there
+    const std::byte* from;     ///< the data
+    std::byte* to;             ///< where a result goes
+    std::uint64_t to_address;  ///< not 0: where the result is then copied to, in the peer's address space
     std::uint32_t bytes;
+    bool is_in_place;  ///< from and to are the peer's own memory
     Scale scale;
   };
 
   bool usesPackets() const { return plan_.slots == SlotForm::packets; }
-  bool isStreamed() const;
   const std::byte* source(const Operand& operand) const;
   std::byte* destination(const Operand& operand) const;
   bool gatherPackets(const Operand& operand, std::uint64_t bytes);
@@ -108,6 +108,7 @@ class HostExecutor {
   FaultCell& fault_;
   CombineFn combine_;
   std::size_t element_bytes_;
+  std::uint64_t bytes_;  ///< of the operation: of the larger buffer
   std::size_t scratch_part_;
   MovedData moved_;
   bool streamed_ = false;  ///< streaming stores were made that no fence has ordered yet

@@ -14,7 +14,7 @@ namespace tutti {
 /// For floating-point types the bits of a double, which holds every value of each of them; for integer types
 /// a 64-bit integer, of which a narrower type uses the low bits: multiplication wraps.
 struct Scale {
-  std::uint64_t bits = 0;
+  std::uint64_t bits;  // not initialized: executors have arrays of scales, of which they use few
 
   double asDouble() const { return std::bit_cast<double>(bits); }
   bool operator==(const Scale&) const = default;
