@@ -1,4 +1,5 @@
-// What takes instructions of its own on each kind of CPU; cpu_x86.cc, cpu_portable.cc: one of them is built.
+// What takes instructions of its own on each kind of CPU; of cpu_x86.cc, cpu_aarch64.cc and
+// cpu_portable.cc one is built.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@ namespace tutti {
 /// streamingFence().
 void streamingCopy(std::byte* to, const std::byte* from, std::size_t bytes);
 
-/// The calling thread's floating-point control word; 0 where the CPU has none that matters.
+/// The calling thread's floating-point control word; 0 where none is known.
 std::uint32_t floatControl();
 void setFloatControl(std::uint32_t control);
 
