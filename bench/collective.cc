@@ -18,8 +18,12 @@ Layout Collective::layout(std::size_t bytes, std::size_t element_bytes, int nran
       return {.param = block, .send = block * ranks, .recv = block, .in_place_recv = block_start};
     case Outcome::kGather:
       return {.param = block, .send = block, .recv = block * ranks, .in_place_send = block_start};
+    case Outcome::kTranspose:
+      return {.param = block, .send = block * ranks, .recv = block * ranks};
     case Outcome::kReduction:
+    case Outcome::kReductionAtRoot:
     case Outcome::kRoot:
+    case Outcome::kPrevious:
       break;
   }
   return {.param = count, .send = count, .recv = count};
@@ -32,8 +36,11 @@ double Collective::busFactor(int nranks) const {
       return 2 * (n - 1) / n;
     case Outcome::kReductionBlock:
     case Outcome::kGather:
+    case Outcome::kTranspose:
       return (n - 1) / n;
+    case Outcome::kReductionAtRoot:
     case Outcome::kRoot:
+    case Outcome::kPrevious:
       break;
   }
   return 1;

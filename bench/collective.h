@@ -20,22 +20,30 @@ struct Layout {
 
 /// What rank r receives, in terms of the inputs of all ranks.
 enum class Outcome {
-  kReduction,       ///< the reduction of all inputs
-  kReductionBlock,  ///< block r of that reduction
-  kGather,          ///< all inputs, in the order of ranks
-  kRoot,            ///< the root's input
+  kReduction,        ///< the reduction of all inputs
+  kReductionBlock,   ///< block r of that reduction
+  kReductionAtRoot,  ///< the reduction on the root; nothing on the others
+  kGather,           ///< all inputs, in the order of ranks
+  kRoot,             ///< the root's input
+  kPrevious,         ///< the input of rank r - 1
+  kTranspose,        ///< block r of every rank's input, in the order of ranks
 };
 
 struct Collective {
   std::string_view program;  ///< its name in banners and reports
   Outcome outcome;
   bool rooted;  ///< has a root
+  bool in_place =
+      true;  ///< defined when input and output are one buffer; else timed, but not checked, as in nccl-tests
 
   /// Buffers for at most `bytes` per rank, the larger of both sides. Collectives that deal out blocks round
   /// the block down to a multiple of 16 bytes, as nccl-tests does.
   Layout layout(std::size_t bytes, std::size_t element_bytes, int nranks, int rank) const;
 
-  bool reduces() const { return outcome == Outcome::kReduction || outcome == Outcome::kReductionBlock; }
+  bool reduces() const {
+    return outcome == Outcome::kReduction || outcome == Outcome::kReductionBlock ||
+           outcome == Outcome::kReductionAtRoot;
+  }
 
   /// busbw = algbw * busFactor(n), algbw = bytes / time. Source: nccl-tests, doc/PERFORMANCE.md.
   double busFactor(int nranks) const;
@@ -45,5 +53,8 @@ inline constexpr Collective kAllReduce{"all_reduce_perf", Outcome::kReduction, f
 inline constexpr Collective kReduceScatter{"reduce_scatter_perf", Outcome::kReductionBlock, false};
 inline constexpr Collective kAllGather{"all_gather_perf", Outcome::kGather, false};
 inline constexpr Collective kBroadcast{"broadcast_perf", Outcome::kRoot, true};
+inline constexpr Collective kReduce{"reduce_perf", Outcome::kReductionAtRoot, true};
+inline constexpr Collective kSendRecv{"sendrecv_perf", Outcome::kPrevious, false, false};
+inline constexpr Collective kAllToAll{"alltoall_perf", Outcome::kTranspose, false, false};
 
 }  // namespace tutti::perf

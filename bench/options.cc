@@ -7,6 +7,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "bench/problem.h"
+
 namespace tutti::perf {
 namespace {
 
@@ -15,30 +17,29 @@ constexpr int kMany = std::numeric_limits<int>::max();
 template <class Value>
 struct Named {
   const char* name;
-  std::optional<Value> value;  ///< empty = nccl-tests has it, this library does not yet
+  Value value;
 };
 
+// In the order of nccl-tests.
 constexpr std::array kTypes{
-    Named<ncclDataType_t>{"int32", ncclInt32},     Named<ncclDataType_t>{"float", ncclFloat32},
-    Named<ncclDataType_t>{"double", ncclFloat64},  Named<ncclDataType_t>{"bfloat16", ncclBfloat16},
-    Named<ncclDataType_t>{"int8", std::nullopt},   Named<ncclDataType_t>{"uint8", std::nullopt},
-    Named<ncclDataType_t>{"uint32", std::nullopt}, Named<ncclDataType_t>{"int64", std::nullopt},
-    Named<ncclDataType_t>{"uint64", std::nullopt}, Named<ncclDataType_t>{"half", std::nullopt},
-    Named<ncclDataType_t>{"f8e4m3", std::nullopt}, Named<ncclDataType_t>{"f8e5m2", std::nullopt},
+    Named<ncclDataType_t>{"int8", ncclInt8},         Named<ncclDataType_t>{"uint8", ncclUint8},
+    Named<ncclDataType_t>{"int32", ncclInt32},       Named<ncclDataType_t>{"uint32", ncclUint32},
+    Named<ncclDataType_t>{"int64", ncclInt64},       Named<ncclDataType_t>{"uint64", ncclUint64},
+    Named<ncclDataType_t>{"half", ncclFloat16},      Named<ncclDataType_t>{"float", ncclFloat32},
+    Named<ncclDataType_t>{"double", ncclFloat64},    Named<ncclDataType_t>{"bfloat16", ncclBfloat16},
+    Named<ncclDataType_t>{"f8e4m3", ncclFloat8e4m3}, Named<ncclDataType_t>{"f8e5m2", ncclFloat8e5m2},
 };
 
 constexpr std::array kOps{
-    Named<ncclRedOp_t>{"sum", ncclSum},      Named<ncclRedOp_t>{"avg", ncclAvg},
-    Named<ncclRedOp_t>{"max", ncclMax},      Named<ncclRedOp_t>{"prod", std::nullopt},
-    Named<ncclRedOp_t>{"min", std::nullopt}, Named<ncclRedOp_t>{"mulsum", std::nullopt},
+    Named<ncclRedOp_t>{"sum", ncclSum}, Named<ncclRedOp_t>{"prod", ncclProd},
+    Named<ncclRedOp_t>{"max", ncclMax}, Named<ncclRedOp_t>{"min", ncclMin},
+    Named<ncclRedOp_t>{"avg", ncclAvg}, Named<ncclRedOp_t>{"mulsum", kMulSum},
 };
 
 template <class Table>
-std::string supported(const Table& table) {
+std::string namesIn(const Table& table) {
   std::string names;
-  for (const auto& entry : table) {
-    if (entry.value) names += std::string(entry.name) + " ";
-  }
+  for (const auto& entry : table) names += std::string(entry.name) + " ";
   return names + "all";
 }
 
@@ -47,15 +48,11 @@ template <class Value, std::size_t kSize>
 std::vector<Value> select(const std::array<Named<Value>, kSize>& table, const char* flag, const char* what,
                           const std::string& text) {
   std::vector<Value> values;
-  bool known = false;
   for (const auto& entry : table) {
-    const bool named = text == entry.name;
-    known = known || named;
-    if (entry.value && (named || text == "all")) values.push_back(*entry.value);
+    if (text == entry.name || text == "all") values.push_back(entry.value);
   }
   if (!values.empty()) return values;
-  const std::string problem = known ? " is not supported yet" : std::string(" is not a ") + what;
-  throw CLI::ValidationError(flag, text + problem + "; supported: " + supported(table));
+  throw CLI::ValidationError(flag, text + " is not a " + what + "; there are: " + namesIn(table));
 }
 
 template <class Table, class Value>
@@ -123,13 +120,13 @@ void addOperationFlags(CLI::App& app, Options& options) {
   const std::string group = "Operation";
   app.add_option_function<std::string>(
          "-o,--op", [&](const std::string& text) { options.ops = select(kOps, "-o", "reduction", text); },
-         "reduction: " + supported(kOps) + " [sum]")
+         "reduction: " + namesIn(kOps) + " [sum]")
       ->group(group)
       ->type_name("OP");
   app.add_option_function<std::string>(
          "-d,--datatype",
          [&](const std::string& text) { options.types = select(kTypes, "-d", "data type", text); },
-         "data type: " + supported(kTypes) + " [float]")
+         "data type: " + namesIn(kTypes) + " [float]")
       ->group(group)
       ->type_name("TYPE");
   app.add_option_function<std::string>(
@@ -141,7 +138,7 @@ void addOperationFlags(CLI::App& app, Options& options) {
              throw CLI::ValidationError("-r", "a rank or \"all\", not " + text);
            }
          },
-         "root rank, or all: every rank in turn (broadcast only) [0]")
+         "root rank, or all: every rank in turn (broadcast, reduce) [0]")
       ->group(group)
       ->type_name("ROOT");
 }
@@ -150,7 +147,7 @@ void addMeasureFlags(CLI::App& app, Options& options) {
   const std::string group = "Measurement";
   addInt(app, "-n,--iters", options.iterations, 1, kMany, "timed iterations")->group(group);
   addInt(app, "-m,--agg_iters", options.aggregate, 1, kMany,
-         "operations per iteration, called back to back; times are per operation")
+         "operations per iteration, in one group; times are per operation")
       ->group(group);
   addInt(app, "-w,--warmup_iters", options.warmup, 0, kMany, "untimed iterations before each size")
       ->group(group);
@@ -158,6 +155,8 @@ void addMeasureFlags(CLI::App& app, Options& options) {
       ->group(group);
   addInt(app, "-c,--check", options.checks, 0, kMany,
          "checked iterations, after the timed ones; 0 = no check")
+      ->group(group);
+  addSwitch(app, "-R,--local_register", options.registered, "register the buffers with the communicator [0]")
       ->group(group);
   addInt(app, "-u,--unalign", options.unaligned, 0, 1 << 20, "shift buffers by this many elements")
       ->group(group);
@@ -223,7 +222,6 @@ void addInertFlags(CLI::App& app) {
   addInert(app, "-p,--parallel_init", {"0", "1"}, "0 or 1: threads always join in parallel", "use 0 or 1");
   addInert(app, "-y,--stream_null", {"0", "1"}, "0 or 1: the stream is always NULL", "use 0 or 1");
   addInert(app, "-G,--cudagraph", {"0"}, "only 0", "there are no CUDA graphs in host memory");
-  addInert(app, "-R,--local_register", {"0"}, "only 0", "this version has no buffer registration");
   addInert(app, "-x,--cta_policy", {"0"}, "only 0", "there are no CTAs in host memory");
   addInert(app, "-D,--device_implementation", {"0"}, "only 0", "there is no device API in host memory");
   addInert(app, "-V,--device_cta_count", {"16"}, "only 16", "there are no CTAs in host memory");

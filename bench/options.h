@@ -33,8 +33,8 @@ struct Options {
   int cycles = 1;  ///< 0 = until SIGINT
   int checks = 1;
   std::vector<ncclDataType_t> types{ncclFloat32};
-  std::vector<ncclRedOp_t> ops{ncclSum};
-  int root = 0;  ///< kAllRoots = every rank in turn
+  std::vector<ncclRedOp_t> ops{ncclSum};  ///< kMulSum among them
+  int root = 0;                           ///< kAllRoots = every rank in turn
   Average average = Average::kMean;
   Blocking blocking = Blocking::kNone;
   bool cpu_time = false;
@@ -42,8 +42,9 @@ struct Options {
   bool per_iteration = false;
   int skip = 0;  ///< iterations left out of the per-iteration figures
   bool memory_report = false;
-  int unaligned = 0;  ///< elements by which buffers are shifted
-  int timeout_s = 0;  ///< 0 = none
+  int unaligned = 0;        ///< elements by which buffers are shifted
+  bool registered = false;  ///< buffers are registered with the communicator
+  int timeout_s = 0;        ///< 0 = none
   std::string json_path;
   int launch = 0;  ///< ranks to start; 0 = this process is a rank
   std::optional<Corruption> corruption;

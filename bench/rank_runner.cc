@@ -6,7 +6,9 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
+#include "bench/call_operation.h"
 #include "bench/group.h"
 #include "bench/say.h"
 
@@ -45,6 +47,29 @@ std::size_t shiftBytes(const Options& options) {
   return static_cast<std::size_t>(options.unaligned) * largest;
 }
 
+/// A group of calls; nothing where it is not `wanted`. Ended by end(), or, when a call failed, with the
+/// object.
+class Group {
+ public:
+  explicit Group(bool wanted) {
+    if (wanted) check(ncclGroupStart());
+    open_ = wanted;
+  }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+  ~Group() { close(); }
+
+  void end() { check(close()); }
+
+ private:
+  ncclResult_t close() {
+    if (!std::exchange(open_, false)) return ncclSuccess;
+    return ncclGroupEnd();
+  }
+
+  bool open_ = false;
+};
+
 }  // namespace
 
 RankRunner::RankRunner(const Options& options, const Collective& collective, Call call, Comm& comm,
@@ -57,7 +82,7 @@ RankRunner::RankRunner(const Options& options, const Collective& collective, Cal
       rank_(comm.rank()),
       nranks_(comm.size()),
       largest_bytes_(sizesOf(options.sizes).back()),
-      buffers_(largest_bytes_, shiftBytes(options)),
+      buffers_(largest_bytes_, shiftBytes(options), comm.handle(), options.registered),
       watchdog_(comm.handle(), rank_, std::chrono::seconds(options.timeout_s)) {}
 
 Totals RankRunner::run() {
@@ -84,13 +109,17 @@ std::vector<RankRunner::Case> RankRunner::cases() const {
       kinds.back().op = op;
       kinds.back().root = root;
     };
-    const bool all_roots = options_.root == Options::kAllRoots;
+    const auto addRoots = [&](std::optional<ncclRedOp_t> op) {
+      if (collective_.rooted && options_.root == Options::kAllRoots) {
+        for (int root = 0; root < nranks_; ++root) add(op, root);
+      } else {
+        add(op, collective_.rooted ? options_.root : -1);
+      }
+    };
     if (collective_.reduces()) {
-      for (const ncclRedOp_t op : options_.ops) add(op, -1);
-    } else if (collective_.rooted && all_roots) {
-      for (int root = 0; root < nranks_; ++root) add(std::nullopt, root);
+      for (const ncclRedOp_t op : options_.ops) addRoots(op);
     } else {
-      add(std::nullopt, collective_.rooted ? options_.root : -1);
+      addRoots(std::nullopt);
     }
   }
   const std::vector<std::size_t> sizes = sizesOf(options_.sizes);
@@ -106,6 +135,8 @@ std::vector<RankRunner::Case> RankRunner::cases() const {
 
 Row RankRunner::runCase(const Case& item) {
   watchdog_.arm(describe(item, false));
+  const CallOperation operation(item.op.value_or(ncclSum), item.type, comm_.handle(), rank_);
+  call_op_ = operation.get();
   Row row;
   row.bytes = item.spanBytes();
   row.count = item.layout.param;
@@ -138,7 +169,7 @@ Measurement RankRunner::measure(const Case& item, bool in_place) {
     }
     half.iterations = statsOf({slowest.begin() + options_.skip, slowest.end()});
   }
-  if (options_.checks == 0) return half;
+  if (options_.checks == 0 || (in_place && !collective_.in_place)) return half;
   if (report_ != nullptr) report_->progress(describe(item, in_place) + ", checking");
   std::uint64_t wrong = 0;
   for (int check = 0; check < options_.checks; ++check) wrong += checkOnce(item, in_place);
@@ -157,9 +188,17 @@ std::vector<double> RankRunner::timeIterations(const Case& item, bool in_place) 
     invoke(item, operands(item, in_place, next * span));
     if (++next == places) next = 0;
   };
-  for (int i = 0; i < options_.warmup; ++i) {
-    for (int k = 0; k < options_.aggregate; ++k) operate();
-  }
+  // As in nccl-tests, the operations of an iteration make one group; but not where each is waited for.
+  const bool grouped = options_.aggregate > 1 && options_.blocking != Blocking::kBarrierPerOperation;
+  const auto iterate = [&](const auto& after_each) {
+    Group group(grouped);
+    for (int k = 0; k < options_.aggregate; ++k) {
+      operate();
+      after_each();
+    }
+    group.end();
+  };
+  for (int i = 0; i < options_.warmup; ++i) iterate([] {});
   comm_.barrier();
 
   std::vector<double> ends;
@@ -171,10 +210,9 @@ std::vector<double> RankRunner::timeIterations(const Case& item, bool in_place) 
     stopwatch.resume();
   };
   for (int i = 0; i < options_.iterations; ++i) {
-    for (int k = 0; k < options_.aggregate; ++k) {
-      operate();
+    iterate([&] {
       if (options_.blocking == Blocking::kBarrierPerOperation) untimedBarrier();
-    }
+    });
     if (options_.blocking == Blocking::kBarrierPerIteration) untimedBarrier();
     if (options_.per_iteration) ends.push_back(stopwatch.elapsed());
   }
@@ -194,36 +232,58 @@ std::uint64_t RankRunner::checkOnce(const Case& item, bool in_place) {
   invoke(item, at);
   corrupt(item, at.recv);
 
-  const std::string where = fmt::format("rank {}: {}: ", rank_, describe(item, in_place));
-  const Mismatches values = compare(item, problem, at.recv);
-  if (values.wrong > 0) {
-    sayError(where + fmt::format("first wrong element: index {}, expected {}, got {} ({} wrong in all)",
-                                 values.first, values.expected, values.got, values.wrong));
-  }
   const std::size_t damaged = damagedGuards(region, region_bytes);
-  if (damaged > 0) sayError(where + fmt::format("{} bytes written outside of the buffer", damaged));
+  if (damaged > 0) {
+    sayError(fmt::format("rank {}: {}: {} bytes written outside of the buffer", rank_,
+                         describe(item, in_place), damaged));
+  }
+  return checkResult(item, problem, at, in_place) + damaged;
+}
+
+std::uint64_t RankRunner::checkResult(const Case& item, const Problem& problem, const Operands& at,
+                                      bool in_place) const {
+  const std::string where = fmt::format("rank {}: {}: ", rank_, describe(item, in_place));
+  const bool bystander = collective_.outcome == Outcome::kReductionAtRoot && rank_ != item.root;
+  Mismatches values;
+  if (!bystander) {
+    values = compare(item, problem, at.recv);
+  } else if (!in_place) {
+    values = checkUntouched(at.recv, item.layout.recv * item.element_bytes, std::byte{kGarbage});
+  }
+  if (values.wrong > 0) {
+    sayError(where + fmt::format("first wrong {}: index {}, expected {}, got {} ({} wrong in all)",
+                                 bystander ? "byte" : "element", values.first, values.expected, values.got,
+                                 values.wrong));
+  }
   Mismatches input;
-  if (!in_place) input = checkCopy(problem, rank_, item.layout.send, at.send);
+  if (!in_place || bystander) input = checkCopy(problem, rank_, 0, item.layout.send, at.send);
   if (input.wrong > 0) sayError(where + fmt::format("the input was changed, first at index {}", input.first));
-  return values.wrong + damaged + input.wrong;
+  return values.wrong + input.wrong;
 }
 
 Mismatches RankRunner::compare(const Case& item, const Problem& problem, const std::byte* received) const {
   const Layout& layout = item.layout;
+  const auto own = static_cast<std::size_t>(rank_);
   switch (collective_.outcome) {
     case Outcome::kReduction:
+    case Outcome::kReductionAtRoot:
       return checkReduction(problem, 0, layout.recv, received);
     case Outcome::kReductionBlock:
-      return checkReduction(problem, static_cast<std::size_t>(rank_) * layout.recv, layout.recv, received);
+      return checkReduction(problem, own * layout.recv, layout.recv, received);
     case Outcome::kRoot:
-      return checkCopy(problem, item.root, layout.recv, received);
+      return checkCopy(problem, item.root, 0, layout.recv, received);
+    case Outcome::kPrevious:
+      return checkCopy(problem, (rank_ + nranks_ - 1) % nranks_, 0, layout.recv, received);
     case Outcome::kGather:
+    case Outcome::kTranspose:
       break;
   }
+  const std::size_t first = collective_.outcome == Outcome::kTranspose ? own * layout.param : 0;
   Mismatches found;
   for (int rank = 0; rank < nranks_; ++rank) {
-    const std::size_t start = static_cast<std::size_t>(rank) * layout.send;
-    found.merge(checkCopy(problem, rank, layout.send, received + start * item.element_bytes), start);
+    const std::size_t start = static_cast<std::size_t>(rank) * layout.param;
+    const std::byte* block = received + start * item.element_bytes;
+    found.merge(checkCopy(problem, rank, first, layout.param, block), start);
   }
   return found;
 }
@@ -247,7 +307,7 @@ void RankRunner::invoke(const Case& item, const Operands& operands) {
                .recv = operands.recv,
                .count = item.layout.param,
                .type = item.type,
-               .op = item.op.value_or(ncclSum),
+               .op = call_op_,
                .root = item.root,
                .comm = comm_.handle()}));
 }

@@ -71,6 +71,8 @@ class RankRunner {
 
   Operands operands(const Case& item, bool in_place, std::size_t shift_bytes) const;
   void invoke(const Case& item, const Operands& operands);
+  std::uint64_t checkResult(const Case& item, const Problem& problem, const Operands& at,
+                            bool in_place) const;
   std::string describe(const Case& item, bool in_place) const;
   bool stopRequested();
 
@@ -83,6 +85,7 @@ class RankRunner {
   const int nranks_;
   const std::size_t largest_bytes_;
   RankBuffers buffers_;
+  ncclRedOp_t call_op_ = ncclSum;  ///< what the calls of the current case get
   Watchdog watchdog_;
   std::uint64_t repetition_ = 0;  ///< counts checks, so that stale data of an earlier one is seen
 };

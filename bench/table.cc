@@ -90,6 +90,7 @@ std::string bannerText(const Options& options, const Collective& collective,
   text += fmt::format("# Collective test starting: {}\n", collective.program);
   text += parameterLine(options);
   text += blockingLine(options.blocking);
+  if (options.registered) text += "# Local Registration: buffers are registered (ncclCommRegister)\n";
   if (options.per_iteration) text += "# Per-Iteration Report: each iteration is the slowest rank's\n";
   text += "#\n# Using devices\n";
   int rank = 0;

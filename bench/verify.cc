@@ -7,8 +7,12 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
-#include <stdexcept>
 #include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "bench/elements.h"
+#include "bench/inputs.h"
 
 namespace tutti::perf {
 namespace {
@@ -16,101 +20,13 @@ namespace {
 constexpr std::size_t kChunk = 1024;
 constexpr std::byte kGuard{0xA5};
 
-struct Bfloat16 {
-  std::uint16_t bits;
-};
-
-template <class T>
-double widen(T value) {
-  if constexpr (std::is_same_v<T, Bfloat16>) {
-    return fromBfloat16Bits(value.bits);
-  } else {
-    return static_cast<double>(value);
-  }
-}
-
-template <class T>
-T narrow(double value) {
-  if constexpr (std::is_same_v<T, Bfloat16>) {
-    return {bfloat16Bits(static_cast<float>(value))};
-  } else {
-    return static_cast<T>(value);
-  }
-}
-
-/// Bits of the significand, the hidden one included: all integers up to 2^digits are exact.
-template <class T>
-constexpr int significandDigits() {
-  if constexpr (std::is_same_v<T, Bfloat16>) {
-    return 8;
-  } else {
-    return std::numeric_limits<T>::digits;
-  }
-}
-
-/// Calls body(T{}) for the C++ type behind `type`.
-template <class Body>
-auto visitType(ncclDataType_t type, const Body& body) {
-  switch (type) {
-    case ncclInt32:
-      return body(std::int32_t{});
-    case ncclFloat32:
-      return body(float{});
-    case ncclFloat64:
-      return body(double{});
-    case ncclBfloat16:
-      return body(Bfloat16{});
-    default:
-      throw std::invalid_argument("no verification for data type " + std::to_string(type));
-  }
-}
-
-/// The output function of splitmix64 (Steele, Lea, Flood 2014): every input bit reaches every output bit.
-std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
-
-/// One rank's input as numbers of type T.
-template <class T>
-class Input {
- public:
-  Input(const Problem& problem, int rank)
-      : key_(mix(problem.repetition * 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(rank) + 1)) {
-    if (std::is_same_v<T, std::int32_t> || !problem.reduction) return;
-    // Sums of n values stay within 2^digits when each is within 2^digits / n; above that many ranks, only
-    // every stride-th rank contributes. 2^24 keeps the values of double within what 32 hash bits fill.
-    const auto exact = std::int64_t{1} << std::min(significandDigits<T>(), 24);
-    const std::int64_t terms = *problem.reduction == ncclMax ? 1 : problem.nranks;
-    const std::int64_t stride = (terms + exact - 1) / exact;
-    amplitude_ = rank % stride == 0 ? std::max<std::int64_t>(exact / terms, 1) : 0;
-  }
-
-  std::uint64_t hash(std::size_t index) const { return mix(key_ + index * 0x9e3779b97f4a7c15U); }
-
-  double number(std::size_t index) const {
-    const std::uint64_t high = hash(index) >> 32;
-    if constexpr (std::is_same_v<T, std::int32_t>) {
-      return static_cast<std::int32_t>(static_cast<std::uint32_t>(high));
-    } else {
-      const auto span = static_cast<std::uint64_t>(2 * amplitude_ + 1);
-      return static_cast<double>(static_cast<std::int64_t>((high * span) >> 32) - amplitude_);
-    }
-  }
-
- private:
-  std::uint64_t key_;
-  std::int64_t amplitude_ = 0;
-};
-
 template <class T>
 void fillElements(const Problem& problem, int rank, std::size_t first, std::size_t count, std::byte* out) {
   const Input<T> input(problem, rank);
   for (std::size_t i = 0; i < count; ++i) {
     T element;
     if (problem.reduction) {
-      element = narrow<T>(input.number(first + i));
+      element = elementOf<T>(input.number(first + i));
     } else {
       const std::uint64_t hash = input.hash(first + i);
       std::memcpy(&element, &hash, sizeof(T));
@@ -119,43 +35,75 @@ void fillElements(const Problem& problem, int rank, std::size_t first, std::size
   }
 }
 
+template <class T>
 struct Expected {
-  std::array<double, kChunk> value;
-  std::array<double, kChunk> tolerance;
+  std::array<Number<T>, kChunk> value;
+  std::array<double, kChunk> tolerance;  ///< 0 for integers
 };
 
-/// What int32 makes of an exact sum: wrapped to 32 bits, then divided, truncating.
-double integerResult(double sum, int divisor) {
-  const auto wrapped = static_cast<std::int32_t>(static_cast<std::int64_t>(sum));
-  const std::int32_t quotient = wrapped / divisor;
-  return quotient;
+/// Integers modulo 2^64, of which the type keeps the lower bits: the same as wrapping in the type.
+template <class T>
+T reduceIntegers(const Problem& problem, const std::vector<Input<T>>& inputs, std::size_t index) {
+  const ncclRedOp_t op = *problem.reduction;
+  std::uint64_t sum = 0;
+  std::uint64_t product = 1;
+  T least = std::numeric_limits<T>::max();
+  T most = std::numeric_limits<T>::min();
+  for (std::size_t rank = 0; rank < inputs.size(); ++rank) {
+    const T number = inputs[rank].number(index);
+    const auto wide =
+        static_cast<std::uint64_t>(number);  // NOLINT(bugprone-signed-char-misuse): extends the sign
+    const int scalar = op == kMulSum ? scalarOf(static_cast<int>(rank)) : 1;
+    sum += wide * static_cast<std::uint64_t>(scalar);
+    product *= wide;
+    least = std::min(least, number);
+    most = std::max(most, number);
+  }
+  if (op == ncclMin) return least;
+  if (op == ncclMax) return most;
+  if (op == ncclProd) return static_cast<T>(product);
+  const T wrapped = static_cast<T>(sum);
+  if (op != ncclAvg) return wrapped;
+  using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+  return static_cast<T>(static_cast<Wide>(wrapped) / static_cast<Wide>(problem.nranks));
 }
 
-/// Sums of up to 2^21 values of int32, and of all the others, are exact in double.
+/// The exact result and the sum of the inputs' magnitudes. All that inputs.h chooses is exact in double.
 template <class T>
-void reduceChunk(const Problem& problem, std::size_t first, std::size_t count, Expected& expected) {
+std::pair<double, double> reduceFloats(const Problem& problem, const std::vector<Input<T>>& inputs,
+                                       std::size_t index) {
   const ncclRedOp_t op = *problem.reduction;
-  std::array<double, kChunk> magnitude{};
-  expected.value.fill(0.0);
-  if (op == ncclMax) expected.value.fill(-std::numeric_limits<double>::infinity());
-  expected.tolerance.fill(0.0);
-  for (int rank = 0; rank < problem.nranks; ++rank) {
-    const Input<T> input(problem, rank);
-    for (std::size_t i = 0; i < count; ++i) {
-      const double number = input.number(first + i);
-      double& value = expected.value[i];
-      value = op == ncclMax ? std::max(value, number) : value + number;
-      magnitude[i] += std::abs(number);
+  double result = inputs[0].number(index) * (op == kMulSum ? scalarOf(0) : 1);
+  double magnitude = std::abs(result);
+  for (std::size_t rank = 1; rank < inputs.size(); ++rank) {
+    double number = inputs[rank].number(index);
+    magnitude += std::abs(number);
+    if (op == kMulSum) number *= scalarOf(static_cast<int>(rank));
+    if (op == ncclMin) {
+      result = std::min(result, number);
+    } else if (op == ncclMax) {
+      result = std::max(result, number);
+    } else if (op == ncclProd) {
+      result *= number;
+    } else {
+      result += number;
     }
   }
-  if (op == ncclMax) return;
-  const int divisor = op == ncclAvg ? problem.nranks : 1;
+  if (op == ncclAvg) result /= problem.nranks;
+  return {result, magnitude};
+}
+
+template <class T>
+void reduceChunk(const Problem& problem, const std::vector<Input<T>>& inputs, std::size_t first,
+                 std::size_t count, Expected<T>& expected) {
   for (std::size_t i = 0; i < count; ++i) {
-    if constexpr (std::is_same_v<T, std::int32_t>) {
-      expected.value[i] = integerResult(expected.value[i], divisor);
+    if constexpr (std::is_integral_v<T>) {
+      expected.value[i] = reduceIntegers(problem, inputs, first + i);
+      expected.tolerance[i] = 0;
     } else {
-      expected.value[i] /= divisor;
-      expected.tolerance[i] = averageTolerance(problem, magnitude[i] / divisor);
+      const auto [exact, magnitude] = reduceFloats(problem, inputs, first + i);
+      expected.value[i] = exact;
+      expected.tolerance[i] = averageTolerance(problem, magnitude / problem.nranks);
     }
   }
 }
@@ -167,19 +115,36 @@ std::string format(const char* pattern, double value) {
 }
 
 template <class T>
-Mismatches compareNumbers(const Expected& expected, std::size_t count, const std::byte* got) {
+bool isRight(const Expected<T>& expected, std::size_t i, Number<T> got) {
+  if constexpr (std::is_integral_v<T>) {
+    return got == expected.value[i];
+  } else {
+    return std::abs(got - expected.value[i]) <= expected.tolerance[i];  // a NaN is wrong
+  }
+}
+
+template <class T>
+std::string textOf(T number) {
+  if constexpr (std::is_integral_v<T>) {
+    return std::to_string(number);
+  } else {
+    return format("%.10g", number);
+  }
+}
+
+template <class T>
+Mismatches compareNumbers(const Expected<T>& expected, std::size_t count, const std::byte* got) {
   Mismatches found;
   for (std::size_t i = 0; i < count; ++i) {
     T element;
     std::memcpy(&element, got + i * sizeof(T), sizeof(T));
-    const double value = widen(element);
-    // Written so that a NaN is wrong.
-    if (std::abs(value - expected.value[i]) <= expected.tolerance[i]) continue;
+    const Number<T> value = numberOf(element);
+    if (isRight(expected, i, value)) continue;
     if (found.wrong++ > 0) continue;
     found.first = i;
-    found.expected = format("%.10g", expected.value[i]);
+    found.expected = textOf(expected.value[i]);
     if (expected.tolerance[i] > 0) found.expected += format(" +- %.3g", expected.tolerance[i]);
-    found.got = format("%.10g", value);
+    found.got = textOf(value);
   }
   return found;
 }
@@ -238,39 +203,79 @@ void fillInput(const Problem& problem, int rank, std::size_t first, std::size_t 
   });
 }
 
+void writeScalar(ncclDataType_t type, int rank, void* out) {
+  visitType(type, [&](auto element) {
+    element = elementOf<decltype(element)>(static_cast<Number<decltype(element)>>(scalarOf(rank)));
+    std::memcpy(out, &element, sizeof(element));
+  });
+}
+
 Mismatches checkReduction(const Problem& problem, std::size_t first, std::size_t count, const void* got) {
   const auto* bytes = static_cast<const std::byte*>(got);
   return visitType(problem.type, [&](auto element) {
     using T = decltype(element);
-    Expected expected;
+    Expected<T> expected;
+    std::vector<Input<T>> inputs;
+    inputs.reserve(static_cast<std::size_t>(problem.nranks));
+    for (int rank = 0; rank < problem.nranks; ++rank) inputs.emplace_back(problem, rank);
     return inChunks(count, [&](std::size_t start, std::size_t length) {
-      reduceChunk<T>(problem, first + start, length, expected);
+      reduceChunk<T>(problem, inputs, first + start, length, expected);
       return compareNumbers<T>(expected, length, bytes + start * sizeof(T));
     });
   });
 }
 
-Mismatches checkCopy(const Problem& problem, int rank, std::size_t count, const void* got) {
+Mismatches checkCopy(const Problem& problem, int rank, std::size_t first, std::size_t count,
+                     const void* got) {
   const std::size_t size = elementBytes(problem.type);
   const auto* bytes = static_cast<const std::byte*>(got);
   std::array<std::byte, kChunk * sizeof(double)> expected;
   return inChunks(count, [&](std::size_t start, std::size_t length) {
-    fillInput(problem, rank, start, length, expected.data());
+    fillInput(problem, rank, first + start, length, expected.data());
     return compareBits(expected.data(), bytes + start * size, length, size);
   });
 }
 
-// The library multiplies each input by 1/n when it loads it, then sums. With p significand bits and u = 2^-p,
-// and S the sum of |input| / n: the rounded 1/n and the product err by u each (16-bit types do this in fp32,
-// so by less, but round once more when the product is stored); each of the n - 1 additions rounds a partial
-// sum of at most S(1 + small), by u S. Together at most (n + 2) u S to first order; one more covers higher
-// orders. For n a power of two every step is exact: the inputs are integers of at most 2^p / n.
+Mismatches checkUntouched(const std::byte* got, std::size_t bytes, std::byte value) {
+  std::array<std::byte, kChunk> expected;
+  expected.fill(value);
+  return inChunks(bytes, [&](std::size_t start, std::size_t length) {
+    return compareBits(expected.data(), got + start, length, 1);
+  });
+}
+
+// The library multiplies each input by 1/n when it loads it, then sums; the types narrower than double do
+// this in fp32 and round once more whenever a partial sum is stored.
+//
+// The inputs are multiples of n, so the exact partial sums are integers that the type holds. Let u be 2^-53
+// for double, 2^-24 for all others, and S the sum of |input| / n. The rounded 1/n and the product err by u
+// each, each of the n - 1 additions by u S at most: together (n + 1) u S to first order. Storing a partial
+// sum in a narrow type brings it back to the integer, as that is the nearest number; or, where the integer is
+// 0, it keeps what remains of the errors and changes it by another 2^-p of itself, which over up to 2^p
+// stores makes a factor of e at most. 4 (n + 1) u S covers that and the higher orders. For n a power of two,
+// 1/n and all products are exact.
+//
+// Over more than 2^p ranks (narrow types only) there is one contributor. Its product errs as above, and is
+// rounded to the type: by half a unit in the last place, 2^-p of itself, or half of the smallest number where
+// it is subnormal.
 double averageTolerance(const Problem& problem, double magnitude) {
-  const auto n = static_cast<unsigned>(problem.nranks);
-  if (problem.reduction != ncclAvg || problem.type == ncclInt32 || std::has_single_bit(n)) return 0;
-  const int digits =
-      visitType(problem.type, [](auto element) { return significandDigits<decltype(element)>(); });
-  return std::ldexp((n + 3.0) * magnitude, -digits);
+  if (problem.reduction != ncclAvg) return 0;
+  return visitType(problem.type, [&](auto element) -> double {
+    using T = decltype(element);
+    if constexpr (std::is_integral_v<T>) {
+      return 0;
+    } else {
+      const double n = problem.nranks;
+      const double unit = powerOfTwo(std::is_same_v<T, double> ? -53 : -24);
+      if (!hasOneContributor<T>(problem)) {
+        return std::has_single_bit(static_cast<unsigned>(problem.nranks)) ? 0
+                                                                          : 4 * (n + 1) * unit * magnitude;
+      }
+      constexpr int kDigits = significandDigits<T>();
+      const double half_of_smallest = powerOfTwo(-exponentRange<T>() - kDigits);
+      return (powerOfTwo(-kDigits) + 4 * unit) * magnitude + half_of_smallest;
+    }
+  });
 }
 
 void paintGuards(std::byte* region, std::size_t region_bytes) {
@@ -283,17 +288,6 @@ std::size_t damagedGuards(const std::byte* region, std::size_t region_bytes) {
   const auto* after = region + region_bytes;
   return static_cast<std::size_t>(std::count_if(region - kGuardBytes, region, damaged) +
                                   std::count_if(after, after + kGuardBytes, damaged));
-}
-
-std::uint16_t bfloat16Bits(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if (std::isnan(value)) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
-  const std::uint32_t to_even = 0x7fffU + ((bits >> 16) & 1U);
-  return static_cast<std::uint16_t>((bits + to_even) >> 16);
-}
-
-float fromBfloat16Bits(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
 }  // namespace tutti::perf

@@ -27,6 +27,10 @@ if(TUTTI_TOOLS OR TUTTI_BENCH)
 endif()
 if(TUTTI_BENCH)
   find_package(benchmark REQUIRED)
+  # Peers that bench/compare measures against, both optional; by their own module names, because plain "mpi"
+  # is only one of them.
+  pkg_check_modules(OPENMPI QUIET ompi-c)
+  pkg_check_modules(MPICH QUIET mpich)
 endif()
 if(TUTTI_TESTS)
   find_package(GTest REQUIRED)

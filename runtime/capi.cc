@@ -6,6 +6,7 @@
 #include "runtime/launch.h"
 #include "runtime/rendezvous.h"
 #include "tutti/launch.h"
+#include "tutti/statistics.h"
 
 namespace {
 
@@ -81,5 +82,12 @@ TUTTI_EXPORTED ncclResult_t tuttiLaunchFromEnvironment(tuttiLaunch_t* launch) {
   return guarded([&] {
     requirePointer("tuttiLaunchFromEnvironment", "launch", launch);
     *launch = tutti::launchFromEnvironment(Process::instance());
+  });
+}
+
+TUTTI_EXPORTED ncclResult_t tuttiCommStatistics(ncclComm_t comm, tuttiStatistics_t* statistics) {
+  return guarded([&] {
+    tutti::capi::requirePointer("tuttiCommStatistics", "statistics", statistics);
+    *statistics = tutti::capi::communicatorOf("tuttiCommStatistics", comm)->statistics();
   });
 }

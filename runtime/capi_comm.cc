@@ -231,3 +231,18 @@ TUTTI_API(ncclResult_t, ncclCommUserRank, ncclComm_t comm, int* rank) {
     *rank = communicatorOf("ncclCommUserRank", comm)->rank();
   });
 }
+
+TUTTI_API(ncclResult_t, ncclCommRegister, const ncclComm_t comm, void* buff, size_t size, void** handle) {
+  return guarded([&] {
+    requirePointer("ncclCommRegister", "handle", handle);
+    *handle = nullptr;
+    *handle = communicatorOf("ncclCommRegister", comm)->registerBuffer(buff, size);
+  });
+}
+
+TUTTI_API(ncclResult_t, ncclCommDeregister, const ncclComm_t comm, void* handle) {
+  return guarded([&] {
+    requirePointer("ncclCommDeregister", "handle", handle);
+    communicatorOf("ncclCommDeregister", comm)->deregisterBuffer(handle);
+  });
+}

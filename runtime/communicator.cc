@@ -12,7 +12,9 @@
 #include "collectives/planner.h"
 #include "collectives/point_to_point.h"
 #include "collectives/programs.h"
+#include "kernels/host/float_environment.h"
 #include "kernels/host/packets.h"
+#include "runtime/core/extent.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -54,6 +56,7 @@ Communicator::Communicator(Process& process, Settings settings, int nranks, cons
       rank_(rank),
       wiring_(makeWiring(process, settings_, nranks, id, rank)),
       scratch_(hostScratchBytes(nranks)),
+      registrations_(process, wiring_.memories[static_cast<std::size_t>(rank)].regions()),
       around_{wiring_,
               rank,
               settings_.timeout,
@@ -67,6 +70,18 @@ Communicator::Communicator(Process& process, Settings settings, int nranks, cons
                        fmt::format("joined a communicator of {}: {}; {} lane(s) of {} slots of {} bytes",
                                    nranks_, wiring_.summary.empty() ? "alone" : wiring_.summary,
                                    wiring_.shape.lanes, wiring_.shape.slot_count, wiring_.shape.slot_bytes));
+  for (const std::string& variable : settings_.ignored) {
+    process_.log().write(LogLevel::info, rank_,
+                         variable + " names something that Tutti does not have; it is ignored");
+  }
+}
+
+void* Communicator::registerBuffer(const void* buffer, std::size_t bytes) {
+  std::string note;
+  void* handle = registrations_.add(buffer, bytes, &note);
+  process_.log().write(LogLevel::info, rank_,
+                       fmt::format("registered {} bytes at {}: {}", bytes, buffer, note));
+  return handle;
 }
 
 Communicator::~Communicator() {
@@ -87,6 +102,7 @@ void Communicator::validate(const Task& task) const {
 }
 
 bool Communicator::carryOut(const Task& task, WaitScheduler* scheduler) noexcept {
+  const FloatEnvironment environment;  // the caller's may flush denormals, which would change bits
   bool done = false;
   try {
     done = !fault_.tripped() && (task.kind == Task::Kind::collective ? runCollective(task, scheduler)
@@ -106,31 +122,52 @@ bool Communicator::runCollective(const Task& task, WaitScheduler* scheduler) {
   const WaitContext wait{fault_, monitor, spins_, scheduler};
   UserBuffers buffers{static_cast<const std::byte*>(task.send), static_cast<std::byte*>(task.recv)};
   if (descriptor.op == RedOp::premul_sum) buffers.scale = scaleFrom(descriptor.type, task.scalar.data());
-  const bool done = execute(makePlan(descriptor, nranks_, wiring_.shape, settings_.plan), buffers, wait);
-  if (done) mine.completed.store(operation_, std::memory_order_release);
-  return done;
+  const PlannedOperation planned = planOperation(descriptor, nranks_, wiring_.shape, settings_.plan);
+  sayPlan(planned);
+  if (planned.plan.slots == SlotForm::plain && !registrations_.empty()) findRegions(task, buffers);
+  const bool done = execute(planned.plan, buffers, wait);
+  if (!done) return false;
+  traffic_.addOperation();
+  mine.completed.store(operation_, std::memory_order_release);
+  return true;
+}
+
+/// References to registered memory need no copy by the kernel.
+void Communicator::findRegions(const Task& task, UserBuffers& buffers) const {
+  const Descriptor& d = task.descriptor;
+  const Extent extent = extentOf(d.collective, nranks_);
+  const std::uint64_t block = d.count * sizeOf(d.type);
+  buffers.input_region = registrations_.find(buffers.input, extent.send_blocks * block);
+  buffers.output_region = registrations_.find(buffers.output, extent.recv_blocks * block);
+}
+
+/// Each way of carrying out a collective is told once.
+void Communicator::sayPlan(const PlannedOperation& planned) {
+  const Plan& plan = planned.plan;
+  const auto way = static_cast<unsigned>(plan.algorithm) * 2 + static_cast<unsigned>(plan.slots);
+  const std::uint64_t bit = std::uint64_t{1} << (static_cast<unsigned>(plan.descriptor.collective) * 8 + way);
+  if ((told_plans_ & bit) != 0) return;
+  told_plans_ |= bit;
+  process_.log().write(
+      LogLevel::info, rank_,
+      fmt::format("{}: {} over {} of {} elements, {} lane(s) ({})", describe(plan.descriptor),
+                  name(plan.algorithm), name(plan.slots), plan.slot_elements, plan.lanes, planned.reason));
 }
 
 bool Communicator::runTransfer(const Task& task, WaitScheduler* scheduler) {
   const bool is_send = task.kind == Task::Kind::send;
   TransferMonitor monitor(around_, task.descriptor, is_send);
   const WaitContext wait{fault_, monitor, spins_, scheduler};
-  const Plan plan{.algorithm = Algorithm::single,
-                  .slots = SlotForm::plain,
-                  .descriptor = task.descriptor,
-                  .nranks = nranks_,
-                  .lanes = 1,
-                  .slot_elements = wiring_.shape.slot_bytes};
-  const LaneWork work{.nranks = nranks_,
-                      .rank = rank_,
-                      .root = task.peer,
-                      .count = task.descriptor.count,
-                      .begin = 0,
-                      .end = task.descriptor.count,
-                      .slot_elements = plan.slot_elements};
-  const UserBuffers buffers{static_cast<const std::byte*>(task.send), static_cast<std::byte*>(task.recv)};
+  const Plan plan = makePointToPointPlan(task.descriptor, nranks_, wiring_.shape);
+  LaneWork work = laneWork(plan, rank_, 0);
+  work.root = task.peer;
+  UserBuffers buffers{static_cast<const std::byte*>(task.send), static_cast<std::byte*>(task.recv)};
+  if (is_send && !registrations_.empty())
+    buffers.input_region = registrations_.find(buffers.input, task.descriptor.count);
   HostExecutor executor(plan, buffers, linksOf(wiring_.lanes[0]), wait, fault_);
-  return (is_send ? sendProgram(executor, work) : receiveProgram(executor, work)) && !fault_.tripped();
+  const bool done = is_send ? sendProgram(executor, work) : receiveProgram(executor, work);
+  traffic_.add(executor.moved());
+  return done && !fault_.tripped();
 }
 
 void Communicator::requireAllReceived() const {
@@ -158,7 +195,9 @@ bool Communicator::execute(const Plan& plan, const UserBuffers& buffers, const W
   for (std::uint32_t lane = 0; lane < plan.lanes; ++lane) {
     const MeshLinks& links = plan.slots == SlotForm::packets ? wiring_.packets : wiring_.lanes[lane];
     HostExecutor executor(plan, buffers, linksOf(links), wait, fault_);
-    if (!runProgram(executor, plan, laneWork(plan, rank_, lane)) || fault_.tripped()) return false;
+    const bool done = runProgram(executor, plan, laneWork(plan, rank_, lane));
+    traffic_.add(executor.moved());
+    if (!done || fault_.tripped()) return false;
   }
   return true;
 }

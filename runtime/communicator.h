@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/planner.h"
 #include "kernels/host/host_executor.h"
 #include "runtime/core/descriptor.h"
 #include "runtime/core/fault.h"
@@ -17,11 +18,14 @@
 #include "runtime/monitor.h"
 #include "runtime/process.h"
 #include "runtime/red_ops.h"
+#include "runtime/registrations.h"
 #include "runtime/task.h"
+#include "runtime/traffic.h"
 #include "runtime/turns.h"
 #include "runtime/unique_id.h"
 #include "runtime/wiring.h"
 #include "tutti/error.h"
+#include "tutti/statistics.h"
 
 namespace tutti {
 
@@ -94,9 +98,16 @@ class Communicator {
   void finalize();
   bool isFinalized() const { return finalized_.load(std::memory_order_acquire); }
 
+  /// ncclCommRegister and ncclCommDeregister; see registrations.h for what they throw.
+  void* registerBuffer(const void* buffer, std::size_t bytes);
+  void deregisterBuffer(const void* handle) { registrations_.remove(handle); }
+
   /// Throws Error when a rank sent something that no operation of this rank received: the calls differed. For
   /// the end of the communicator.
   void requireAllReceived() const;
+
+  /// What this rank has moved so far. From any thread.
+  tuttiStatistics_t statistics() const { return traffic_.statistics(); }
 
   const FaultCell& fault() const { return fault_; }
   /// The fault, which there must be, as this rank reports it.
@@ -121,6 +132,8 @@ class Communicator {
   bool runTransfer(const Task& task, WaitScheduler* scheduler);
   HostLinks linksOf(const MeshLinks& links);
   bool execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait);
+  void findRegions(const Task& task, UserBuffers& buffers) const;
+  void sayPlan(const PlannedOperation& planned);
   void publishFault();
 
   Process& process_;
@@ -129,6 +142,9 @@ class Communicator {
   int rank_;
   Wiring wiring_;
   std::vector<std::byte> scratch_;  ///< for packets; of one collective at a time
+  Registrations registrations_;
+  std::uint64_t told_plans_ = 0;
+  Traffic traffic_;
   FaultCell fault_;
   Surroundings around_;
   std::uint32_t spins_;

@@ -41,6 +41,7 @@ void* Registrations::add(const void* buffer, std::size_t bytes, std::string* not
                 ? fmt::format("region {}: peers in other processes may map it", made.region)
                 : fmt::format("no region is free ({} are in use): peers copy it", RegionTable::kSize);
   }
+  count_.fetch_add(1, std::memory_order_release);
   return &buffers_.emplace(begin, made).first->second;
 }
 
@@ -75,9 +76,10 @@ void Registrations::remove(const void* handle) {
   }
   forget(found->second);
   buffers_.erase(found);
+  count_.fetch_sub(1, std::memory_order_release);
 }
 
-RegisteredPlace Registrations::find(const void* buffer, std::size_t bytes) const {
+RegionPlace Registrations::find(const void* buffer, std::size_t bytes) const {
   const auto begin = reinterpret_cast<std::uintptr_t>(buffer);
   const std::scoped_lock lock(mutex_);
   const auto after = buffers_.upper_bound(begin);

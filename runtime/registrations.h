@@ -1,6 +1,7 @@
 // Buffers that a communicator knows: what ncclCommRegister is about.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -12,12 +13,7 @@
 namespace tutti {
 
 class Process;
-
-/// Where a buffer lies in a region of this rank; number 0: in none.
-struct RegisteredPlace {
-  std::uint32_t region = 0;
-  std::uint64_t offset = 0;
-};
+class Segment;
 
 /// The registered buffers of one rank of a communicator. Thread-safe.
 ///
@@ -41,8 +37,11 @@ class Registrations {
   /// Throws Error(ncclInvalidArgument) for a handle that add did not return or that was removed already.
   void remove(const void* handle);
 
+  /// Whether no buffer is registered. Cheap: for callers who then need not ask further.
+  bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
+
   /// The region that `bytes` at `buffer` lie in.
-  RegisteredPlace find(const void* buffer, std::size_t bytes) const;
+  RegionPlace find(const void* buffer, std::size_t bytes) const;
 
  private:
   struct Buffer {
@@ -51,13 +50,14 @@ class Registrations {
     std::uint32_t region;         ///< 0: none
     std::uint64_t region_offset;  ///< of the buffer in its region
   };
-  std::uint32_t publish(const class Segment& segment);
+  std::uint32_t publish(const Segment& segment);
   void forget(const Buffer& buffer);
 
   Process& process_;
   RegionTable& table_;
   mutable std::mutex mutex_;
   std::map<std::uintptr_t, Buffer> buffers_;  ///< by begin; the handle is the address of the entry
+  std::atomic<std::size_t> count_{0};
   std::uint32_t last_number_ = 0;
 };
 

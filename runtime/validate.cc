@@ -4,30 +4,13 @@
 #include <limits>
 
 #include "runtime/communicator.h"
+#include "runtime/core/extent.h"
 #include "tutti/error.h"
 
 namespace tutti {
 namespace {
 
 [[noreturn]] void refuse(const std::string& text) { throw Error(ncclInvalidArgument, text); }
-
-/// Blocks of `count` elements in each buffer.
-struct Extent {
-  std::uint64_t send_blocks;
-  std::uint64_t recv_blocks;
-};
-
-Extent extentOf(Collective collective, int nranks) {
-  const auto all = static_cast<std::uint64_t>(nranks);
-  switch (collective) {
-    case Collective::reduce_scatter:
-      return {all, 1};
-    case Collective::all_gather:
-      return {1, all};
-    default:
-      return {1, 1};
-  }
-}
 
 void validateEnumerators(const Descriptor& d, int nranks) {
   const auto call = name(d.collective);

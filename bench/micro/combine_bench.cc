@@ -29,8 +29,7 @@ struct Shape {
 struct Memory {
   explicit Memory(const Shape& shape)
       : bytes((shape.srcs + shape.dsts) * (shape.bytes + kApart) + kLine, std::byte{0x3c}) {
-    auto at = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(bytes.data()) + kLine) / kLine *
-                                           kLine);
+    std::byte* at = bytes.data() + (kLine - reinterpret_cast<std::uintptr_t>(bytes.data()) % kLine);
     for (std::uint32_t s = 0; s < shape.srcs; ++s, at += shape.bytes + kApart) srcs.push_back(at);
     for (std::uint32_t d = 0; d < shape.dsts; ++d, at += shape.bytes + kApart) dsts.push_back(at);
   }

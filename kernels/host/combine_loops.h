@@ -30,15 +30,18 @@ template <class V, class Bits>
 [[gnu::always_inline]] inline V reduceMaxFloat(V a, V b) {
   const V equal = bitsAs<V>(bitsAs<Bits>(a) & bitsAs<Bits>(b));
   const V result = a > b ? a : (a == b ? equal : b);
-  return b != b ? a : result;
+  return isNaN(b) ? a : result;
 }
 
 template <class V, class Bits>
 [[gnu::always_inline]] inline V reduceMinFloat(V a, V b) {
   const V equal = bitsAs<V>(bitsAs<Bits>(a) | bitsAs<Bits>(b));
   const V result = a < b ? a : (a == b ? equal : b);
-  return b != b ? a : result;
+  return isNaN(b) ? a : result;
 }
+
+// What the loops need to know of a type: what it computes in, a vector of that, the bytes of an element and
+// of a vector in memory, and how many vectors one step takes, so that they fit into registers.
 
 /// An integer type: its own lanes.
 template <class T>
@@ -46,6 +49,8 @@ struct Integer {
   using Compute = T;
   using Vector = Vec<T>;
   static constexpr std::size_t kBytes = sizeof(T);
+  static constexpr std::size_t kVectorInMemory = kVectorBytes;
+  static constexpr std::size_t kGroup = 4;
 
   [[gnu::always_inline]] static Vector load(const std::byte* from) { return loadVector<Vector>(from); }
   [[gnu::always_inline]] static void store(std::byte* to, Vector value) { storeVector(to, value); }
@@ -60,10 +65,12 @@ struct Float {
   using Compute = T;
   using Vector = Vec<T>;
   static constexpr std::size_t kBytes = sizeof(T);
+  static constexpr std::size_t kVectorInMemory = kVectorBytes;
+  static constexpr std::size_t kGroup = 4;
 
   [[gnu::always_inline]] static Vector canonical(Vector value) {
-    const Vector nan = bitsAs<Vector>(Vec<Bits>{} + (~Bits{0} >> 1));
-    return value != value ? nan : value;
+    const auto nan = bitsAs<Vector>(Vec<Bits>{} + (~Bits{0} >> 1));
+    return isNaN(value) ? nan : value;
   }
   [[gnu::always_inline]] static Vector load(const std::byte* from) { return loadVector<Vector>(from); }
   [[gnu::always_inline]] static void store(std::byte* to, Vector value) { storeVector(to, canonical(value)); }
@@ -84,14 +91,30 @@ using Float64 = Float<double, std::uint64_t>;
 template <class Memory>
 struct Narrow : Float32 {
   static constexpr std::size_t kBytes = Memory::kBytes;
+  static constexpr std::size_t kVectorInMemory = kFloatLanes * kBytes;
 
   [[gnu::always_inline]] static F32 load(const std::byte* from) { return Memory::load(from); }
   [[gnu::always_inline]] static void store(std::byte* to, F32 value) { Memory::store(to, value); }
 };
 using Float16 = Narrow<Float16Memory>;
-using BFloat16 = Narrow<BFloat16Memory>;
 using Float8E4M3 = Narrow<Float8E4M3Memory>;
 using Float8E5M2 = Narrow<Float8E5M2Memory>;
+
+struct BFloat16 : BFloat16Memory {
+  using Compute = float;
+  using Vector = FloatPair;
+  static constexpr std::size_t kBytes = 2;
+  static constexpr std::size_t kVectorInMemory = kVectorBytes;
+  static constexpr std::size_t kGroup = 2;
+
+  [[gnu::always_inline]] static Vector max(Vector a, Vector b) {
+    return {Float32::max(a.even, b.even), Float32::max(a.odd, b.odd)};
+  }
+  [[gnu::always_inline]] static Vector min(Vector a, Vector b) {
+    return {Float32::min(a.even, b.even), Float32::min(a.odd, b.odd)};
+  }
+  [[gnu::always_inline]] static float scale(Scale scale) { return Float32::scale(scale); }
+};
 
 template <class E, Reduction kReduction>
 [[gnu::always_inline]] inline typename E::Vector reduce(typename E::Vector a, typename E::Vector b) {
@@ -133,10 +156,8 @@ struct Operands {
 template <class E, Reduction kReduction, std::uint32_t kSrcs, std::uint32_t kDsts>
 class Loop {
   using Vector = typename E::Vector;
-  using Compute = typename E::Compute;
-  static constexpr std::size_t kLanes = kVectorBytes / sizeof(Compute);
-  static constexpr std::size_t kStepBytes = kLanes * E::kBytes;  ///< of memory, for one vector
-  static constexpr std::size_t kGroup = 4;                       ///< vectors in one step
+  static constexpr std::size_t kStepBytes = E::kVectorInMemory;
+  static constexpr std::size_t kGroup = E::kGroup;
 
  public:
   [[gnu::always_inline]] static void run(const Operands<E>& operands) {

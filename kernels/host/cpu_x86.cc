@@ -1,5 +1,6 @@
 #include "kernels/host/cpu.h"
 
+#include <cpuid.h>
 #include <emmintrin.h>
 
 #include <algorithm>
@@ -9,6 +10,18 @@
 #include "kernels/host/combine_paths.h"
 
 namespace tutti {
+namespace {
+
+/// Not every compiler's __builtin_cpu_supports knows this name.
+bool hasF16C() {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
+}  // namespace
 
 // Lines are written whole, so that the write-combining buffers go out as one transfer each; what lies before
 // the first and after the last whole line is written normally.
@@ -45,7 +58,7 @@ std::span<const CombinePath> combinePaths() {
       {{"avx512", &kCombineAvx512}, {"avx2", &kCombineAvx2}, {"sse2", &kCombinePortable}}};
   static const std::size_t first = [] {
     // These ask the operating system's support for the registers too.
-    const bool has_avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("f16c") != 0;
+    const bool has_avx2 = __builtin_cpu_supports("avx2") != 0 && hasF16C();
     const bool has_avx512 =
         has_avx2 && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
         __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;

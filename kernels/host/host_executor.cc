@@ -77,6 +77,7 @@ bool HostExecutor::resolve(const LinkView& link, const SlotHeader& header, std::
           .bytes = header.bytes,
           .scale = {header.scale}};
   if (header.bytes == 0 || header.kind == SlotKind::inline_data) return true;
+  moved_.read_bytes += header.bytes;
   if (header.kind == SlotKind::region) return resolveRegions(link, header, held);
   if (links_.peers[index(link.peer)].isSameProcess()) {
     held.from = reinterpret_cast<const std::byte*>(header.from);
@@ -132,6 +133,7 @@ void HostExecutor::release(Inbound in) {
   const Held& held = held_[in.index];
   if (!usesPackets() && (written_ & bit(link.peer)) != 0) {
     written_ &= ~bit(link.peer);
+    moved_.written_bytes += held.bytes;
     std::string error;
     if (held.to_address != 0 &&
         !links_.peers[index(link.peer)].write(held.to_address, held.to, held.bytes, &error)) {
@@ -171,9 +173,11 @@ void HostExecutor::post(Outbound out, std::uint64_t n) {
   const std::uint64_t sequence = link.posted->value.load(std::memory_order_relaxed);
   if (usesPackets()) {
     if (n == 0) writePacket(out, nullptr, 0);
+    count(n * element_bytes_);
     link.posted->value.store(sequence + 1, std::memory_order_relaxed);
     return;
   }
+  count(n * element_bytes_);
   publish(link, sequence, {.bytes = static_cast<std::uint32_t>(n * element_bytes_)});
 }
 
@@ -197,6 +201,7 @@ void HostExecutor::lend(Outbound out, std::uint64_t n, const Loan& loan) {
   if (usesPackets()) {
     assert(!loan.returns);
     writePacket(out, source(loan.from), bytes);
+    count(bytes);
     link.posted->value.store(sequence + 1, std::memory_order_relaxed);
     return;
   }
@@ -220,6 +225,7 @@ void HostExecutor::lend(Outbound out, std::uint64_t n, const Loan& loan) {
       if (loan.returns) header.to = reinterpret_cast<std::uintptr_t>(destination(loan.to));
       break;
   }
+  count(header.kind == SlotKind::inline_data ? bytes : 0);
   if (loan.returns || header.kind != SlotKind::inline_data) return_[out.index] = sequence + 1;
   publish(link, sequence, header);
 }

@@ -11,18 +11,13 @@
 #include "runtime/core/fault.h"
 #include "runtime/core/link.h"
 #include "runtime/core/plan.h"
+#include "runtime/core/region.h"
 #include "runtime/core/scale.h"
 #include "runtime/core/types.h"
 #include "runtime/core/wait.h"
 #include "transports/peer_memory.h"
 
 namespace tutti {
-
-/// Where a user buffer lies in a region of this rank that peers may map; number 0: in none.
-struct RegionPlace {
-  std::uint32_t number = 0;
-  std::uint64_t offset = 0;  ///< of the buffer's first byte
-};
 
 /// The user's memory. No alignment is required.
 struct UserBuffers {
@@ -40,6 +35,15 @@ struct HostLinks {
   std::span<PeerMemory> peers;             ///< what this rank can do with their memory
   std::span<const MemoryAccess> accepted;  ///< what they can do with this rank's
   std::span<std::byte> scratch;            ///< for packets: hostScratchBytes(nranks)
+};
+
+/// What an executor has moved to and from other ranks. Payload bytes: the users' elements, counted once, by
+/// the rank that moves them.
+struct MovedData {
+  std::uint64_t slots = 0;          ///< published
+  std::uint64_t slot_bytes = 0;     ///< put into them
+  std::uint64_t read_bytes = 0;     ///< of peers' memory, read in place
+  std::uint64_t written_bytes = 0;  ///< results left with peers
 };
 
 /// Bytes of HostLinks::scratch.
@@ -62,6 +66,8 @@ class HostExecutor {
   void release(Inbound in);
   void lend(Outbound out, std::uint64_t n, const Loan& loan);
   bool drain(Outbound out);
+
+  const MovedData& moved() const { return moved_; }
 
  private:
   /// What the awaited slot of a link stands for.
@@ -86,6 +92,10 @@ class HostExecutor {
   bool unreachable(const LinkView& link, const std::string& error);
   SlotKind kindOf(int peer, const Loan& loan, std::uint64_t bytes) const;
   const RegionPlace& regionOf(const Operand& operand) const;
+  void count(std::uint64_t bytes) {
+    ++moved_.slots;
+    moved_.slot_bytes += bytes;
+  }
   void publish(const LinkView& link, std::uint64_t sequence, const SlotHeader& header);
   void bringHome(const LinkView& link, std::uint64_t sequence);
 
@@ -99,6 +109,7 @@ class HostExecutor {
   CombineFn combine_;
   std::size_t element_bytes_;
   std::size_t scratch_part_;
+  MovedData moved_;
   bool streamed_ = false;  ///< streaming stores were made that no fence has ordered yet
 
   // By peer, valid where the bit of the peer is set: a communicator has at most 64 ranks.

@@ -1,4 +1,4 @@
-// bfloat16, float16, and float8 e4m3 and e5m2: from memory to vectors of float, and back. A source that
+// float16, bfloat16, and float8 e4m3 and e5m2: from memory to vectors of float, and back. A source that
 // includes this has included the simd_*.h of its instruction set before.
 //
 // Reading is exact. Storing rounds to nearest even; a NaN becomes the canonical one.
@@ -12,20 +12,38 @@ namespace {
 inline constexpr std::int32_t kMagnitudeBits = 0x7fffffff;  ///< of a float; its canonical NaN as well
 
 [[gnu::always_inline]] inline F32 canonicalNaN(F32 value) {
-  return value != value ? bitsAs<F32>(I32{} + kMagnitudeBits) : value;
+  return isNaN(value) ? bitsAs<F32>(I32{} + kMagnitudeBits) : value;
 }
 
-/// The upper half of a float.
-struct BFloat16Memory {
-  static constexpr std::size_t kBytes = 2;
+/// Two vectors of float that lie in memory as one vector of bfloat16, element by element in turn.
+struct FloatPair {
+  F32 even;
+  F32 odd;
+};
+[[gnu::always_inline]] inline FloatPair operator+(FloatPair a, FloatPair b) {
+  return {a.even + b.even, a.odd + b.odd};
+}
+[[gnu::always_inline]] inline FloatPair operator*(FloatPair a, FloatPair b) {
+  return {a.even * b.even, a.odd * b.odd};
+}
+[[gnu::always_inline]] inline FloatPair operator*(FloatPair a, float b) { return {a.even * b, a.odd * b}; }
 
-  [[gnu::always_inline]] static F32 load(const std::byte* from) {
-    return bitsAs<F32>(widenCodes(loadVector<Codes16>(from)) << 16);
+/// The upper half of a float, so that neither widening nor narrowing moves anything across lanes.
+struct BFloat16Memory {
+  static constexpr std::uint32_t kUpper = 0xffff0000U;
+
+  [[gnu::always_inline]] static FloatPair load(const std::byte* from) {
+    const U32 both = loadVector<U32>(from);
+    return {bitsAs<F32>(both << 16), bitsAs<F32>(both & kUpper)};
   }
-  [[gnu::always_inline]] static void store(std::byte* to, F32 value) {
+  /// The upper half of each lane is the code.
+  [[gnu::always_inline]] static U32 round(F32 value) {
     const U32 bits = bitsAs<U32>(value);
-    const U32 rounded = (bits + 0x7fffU + ((bits >> 16) & 1U)) >> 16;
-    storeVector(to, narrowCodes(value != value ? U32{} + 0x7fffU : rounded));
+    const U32 rounded = bits + 0x7fffU + ((bits >> 16) & 1U);
+    return isNaN(value) ? U32{} + 0x7fff0000U : rounded;
+  }
+  [[gnu::always_inline]] static void store(std::byte* to, FloatPair value) {
+    storeVector(to, (round(value.odd) & kUpper) | (round(value.even) >> 16));
   }
 };
 
@@ -77,7 +95,7 @@ struct Float8E4M3Memory {
     const Codes16 code = loadBytes(from);
     const Codes16 number = ((code & 0x80) << 8) | ((code & 0x7f) << 7);
     // All ones, the result of a comparison that holds, are a float16 that is NaN.
-    const Codes16 is_nan = bitsAs<Codes16>((code & 0x7f) == 0x7f);
+    const auto is_nan = bitsAs<Codes16>((code & 0x7f) == 0x7f);
     return float16ToFloat(number | is_nan) * 0x1p8F;
   }
   [[gnu::always_inline]] static void store(std::byte* to, F32 value) {

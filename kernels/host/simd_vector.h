@@ -42,6 +42,12 @@ template <class To, class From>
   return result;
 }
 
+/// All ones in the lanes that are NaN, for vectors of floats.
+template <class V>
+[[gnu::always_inline]] inline auto isNaN(V value) {
+  return value != value;  // NOLINT(misc-redundant-expression): only NaN differs from itself
+}
+
 template <class V>
 [[gnu::always_inline]] inline V loadVector(const std::byte* from) {
   V value;

@@ -28,4 +28,10 @@ struct RegionTable {
   RegionEntry& entry(std::uint32_t number) { return entries[number % kSize]; }
 };
 
+/// Where a buffer lies in a region of this rank that peers may map.
+struct RegionPlace {
+  std::uint32_t number = 0;  ///< 0: in none
+  std::uint64_t offset = 0;  ///< of the buffer's first byte
+};
+
 }  // namespace tutti

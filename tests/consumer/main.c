@@ -4,6 +4,7 @@
 
 #include "nccl.h"
 #include "tutti/launch.h"
+#include "tutti/statistics.h"
 
 #define COUNT 5
 

@@ -16,9 +16,96 @@
 
 namespace tutti::test {
 
-/// One operation on buffers with guard bytes around them, at any alignment.
-inline void checkOperation(Comm& comm, const Descriptor& d, std::uint64_t seed, bool in_place,
-                           std::size_t shift) {
+/// Memory for one buffer of an operation: of the heap, or of ncclMemAlloc and registered. Which one is this
+/// rank's own business.
+class TestMemory {
+ public:
+  TestMemory(Comm& comm, std::size_t bytes, bool is_registered) : comm_(comm), bytes_(bytes) {
+    if (!is_registered) {
+      heap_.resize(bytes);
+      data_ = heap_.data();
+      return;
+    }
+    check(ncclMemAlloc(&allocated_, bytes));
+    check(ncclCommRegister(comm.handle(), allocated_, bytes, &registration_));
+    data_ = static_cast<std::byte*>(allocated_);
+  }
+  TestMemory(const TestMemory&) = delete;
+  TestMemory& operator=(const TestMemory&) = delete;
+  ~TestMemory() {
+    if (registration_ != nullptr) ncclCommDeregister(comm_.handle(), registration_);
+    ncclMemFree(allocated_);
+  }
+
+  std::byte* data() const { return data_; }
+  std::byte* end() const { return data_ + bytes_; }
+
+ private:
+  Comm& comm_;
+  std::size_t bytes_;
+  std::vector<std::byte> heap_;
+  void* allocated_ = nullptr;
+  void* registration_ = nullptr;
+  std::byte* data_;
+};
+
+/// Whose memory an operation uses on one rank, and how it lies.
+struct Placement {
+  bool in_place = false;
+  std::size_t shift = 0;  ///< bytes, below 16: no alignment is promised
+  bool input_registered = false;
+  bool output_registered = false;
+
+  std::string text() const {
+    return std::string(in_place ? " in place" : "") + " shift " + std::to_string(shift) +
+           (input_registered ? " input registered" : "") + (output_registered ? " output registered" : "");
+  }
+};
+
+/// An operation of the library: premul_sum with this rank's scalar is made for it.
+class TestOp {
+ public:
+  TestOp(Comm& comm, const Descriptor& d) : comm_(comm), op_(static_cast<ncclRedOp_t>(d.op)) {
+    if (d.op != RedOp::premul_sum) return;
+    std::byte scalar[8] = {};
+    encode(d.type, scalar, premulScalar(comm.rank()));
+    check(ncclRedOpCreatePreMulSum(&op_, scalar, static_cast<ncclDataType_t>(d.type), ncclScalarHostImmediate,
+                                   comm.handle()));
+    is_own_ = true;
+  }
+  TestOp(const TestOp&) = delete;
+  TestOp& operator=(const TestOp&) = delete;
+  ~TestOp() {
+    if (is_own_) ncclRedOpDestroy(op_, comm_.handle());
+  }
+  ncclRedOp_t get() const { return op_; }
+
+ private:
+  Comm& comm_;
+  ncclRedOp_t op_;
+  bool is_own_ = false;
+};
+
+inline void call(Comm& comm, const Descriptor& d, const std::byte* send, std::byte* recv) {
+  const auto type = static_cast<ncclDataType_t>(d.type);
+  const TestOp op(comm, d);
+  switch (d.collective) {
+    case Collective::all_reduce:
+      return comm.allReduce(send, recv, d.count, type, op.get());
+    case Collective::reduce_scatter:
+      return comm.reduceScatter(send, recv, d.count, type, op.get());
+    case Collective::all_gather:
+      return comm.allGather(send, recv, d.count, type);
+    case Collective::broadcast:
+      return comm.broadcast(send, recv, d.count, type, d.root);
+    case Collective::reduce:
+      return comm.reduce(send, recv, d.count, type, op.get(), d.root);
+  }
+}
+
+/// One operation on buffers with guard bytes around them. Returns the bytes of this rank's result.
+inline std::vector<std::byte> checkOperation(Comm& comm, const Descriptor& d, std::uint64_t seed,
+                                             const Placement& place) {
   const int nranks = comm.size();
   const int rank = comm.rank();
   const std::size_t size = sizeOf(d.type);
@@ -27,41 +114,26 @@ inline void checkOperation(Comm& comm, const Descriptor& d, std::uint64_t seed, 
   const std::uint64_t outputs = has_result ? outputCount(d.collective, nranks, d.count) : 0;
   constexpr std::byte kGuard{0x5a};
   constexpr std::size_t kGuardBytes = 64;
-  std::vector<std::byte> in(inputs * size + 2 * kGuardBytes, kGuard);
-  std::vector<std::byte> out(outputs * size + 2 * kGuardBytes, kGuard);
-  std::byte* send = in.data() + kGuardBytes / 2 + shift;
-  std::byte* recv = out.data() + kGuardBytes / 2 + shift;
+  const TestMemory in(comm, inputs * size + 2 * kGuardBytes, place.input_registered);
+  const TestMemory out(comm, outputs * size + 2 * kGuardBytes, place.output_registered);
+  std::fill(in.data(), in.end(), kGuard);
+  std::fill(out.data(), out.end(), kGuard);
+  std::byte* send = in.data() + kGuardBytes / 2 + place.shift;
+  std::byte* recv = out.data() + kGuardBytes / 2 + place.shift;
   const std::size_t block = static_cast<std::size_t>(rank) * d.count * size;
-  if (in_place && d.collective == Collective::all_gather) send = recv + block;
-  if (in_place && d.collective == Collective::reduce_scatter) recv = send + block;
+  if (place.in_place && d.collective == Collective::all_gather) send = recv + block;
+  if (place.in_place && d.collective == Collective::reduce_scatter) recv = send + block;
   const bool is_simple = d.collective != Collective::all_gather && d.collective != Collective::reduce_scatter;
-  if (in_place && is_simple && has_result) send = recv;
-  for (std::uint64_t i = 0; i < inputs; ++i) encode(d.type, send + i * size, inputValue(seed, rank, i));
-
-  const auto type = static_cast<ncclDataType_t>(d.type);
-  const auto op = static_cast<ncclRedOp_t>(d.op);
-  switch (d.collective) {
-    case Collective::all_reduce:
-      comm.allReduce(send, recv, d.count, type, op);
-      break;
-    case Collective::reduce_scatter:
-      comm.reduceScatter(send, recv, d.count, type, op);
-      break;
-    case Collective::all_gather:
-      comm.allGather(send, recv, d.count, type);
-      break;
-    case Collective::broadcast:
-      comm.broadcast(send, recv, d.count, type, d.root);
-      break;
-    case Collective::reduce:
-      comm.reduce(send, has_result || shift % 2 == 0 ? recv : nullptr, d.count, type, op, d.root);
-      break;
+  if (place.in_place && is_simple && has_result) send = recv;
+  for (std::uint64_t i = 0; i < inputs; ++i) {
+    encode(d.type, send + i * size, inputValue(seed, rank, i, d.type, d.op));
   }
+  // A reduce's recvbuff matters on the root only.
+  call(comm, d, send, has_result || place.shift % 2 == 0 ? recv : nullptr);
 
   const auto fail = [&](const std::string& what) {
     throw std::runtime_error("rank " + std::to_string(rank) + " of " + std::to_string(nranks) + ": " +
-                             describe(d) + (in_place ? " in place" : "") + " shift " + std::to_string(shift) +
-                             " seed " + std::to_string(seed) + ": " + what);
+                             describe(d) + place.text() + " seed " + std::to_string(seed) + ": " + what);
   };
   for (std::uint64_t i = 0; i < outputs; ++i) {
     const double want = expectedValue(seed, nranks, rank, d, i);
@@ -71,31 +143,34 @@ inline void checkOperation(Comm& comm, const Descriptor& d, std::uint64_t seed, 
            std::to_string(got));
     }
   }
-  if (in_place && has_result) return;  // where there is no result, there is no place for it either
+  std::vector<std::byte> result(recv, recv + outputs * size);
+  if (place.in_place && has_result) return result;  // where there is no result, there is no place for it either
   const auto isGuard = [](std::byte b) { return b == kGuard; };
-  if (!std::all_of(out.data(), recv, isGuard) ||
-      !std::all_of(recv + outputs * size, out.data() + out.size(), isGuard)) {
+  if (!std::all_of(out.data(), recv, isGuard) || !std::all_of(recv + outputs * size, out.end(), isGuard)) {
     fail("memory around the output was written");
   }
   for (std::uint64_t i = 0; i < inputs; ++i) {
-    if (decode(d.type, send + i * size) != inputValue(seed, rank, i)) fail("the input was changed");
+    if (decode(d.type, send + i * size) != inputValue(seed, rank, i, d.type, d.op)) fail("the input was changed");
   }
+  return result;
 }
 
 /// `rounds` operations drawn from the seed, the same on all ranks; up to `most` elements each.
 inline void conform(Comm& comm, std::uint64_t seed, int rounds, std::uint64_t most) {
-  constexpr DataType kTypes[] = {DataType::float32, DataType::float64, DataType::int32, DataType::bfloat16};
-  constexpr RedOp kOps[] = {RedOp::sum, RedOp::avg, RedOp::max};
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(seed);                                              // what all ranks agree on
+  std::mt19937_64 own(seed ^ (static_cast<std::uint64_t>(comm.rank()) << 32));  // what is each rank's own
   for (int round = 0; round < rounds; ++round) {
     Descriptor d;
     d.collective = static_cast<Collective>(random() % kCollectiveCount);
-    d.type = kTypes[random() % 4];
-    d.op = isReduction(d.collective) ? kOps[random() % 3] : RedOp::sum;
+    d.type = static_cast<DataType>(random() % kDataTypeCount);
+    d.op = isReduction(d.collective) ? static_cast<RedOp>(random() % kAllRedOpCount) : RedOp::sum;
     d.root = hasRoot(d.collective) ? static_cast<int>(random() % static_cast<std::uint64_t>(comm.size())) : 0;
     d.count = random() % 3 == 0 ? random() % 20 : random() % most;
-    const bool in_place = random() % 2 == 0;
-    checkOperation(comm, d, seed + static_cast<std::uint64_t>(round), in_place, random() % 16);
+    const Placement place{.in_place = random() % 2 == 0,
+                          .shift = own() % 16,
+                          .input_registered = own() % 3 == 0,
+                          .output_registered = own() % 3 == 0};
+    checkOperation(comm, d, seed + static_cast<std::uint64_t>(round), place);
   }
 }
 

@@ -1,74 +1,124 @@
 // The independent oracle of the collectives: plain loops in double over small whole numbers.
 //
-// Inputs are whole numbers from -3 to 3, so that sums over up to 64 ranks are exact in every type that is
-// tested (bfloat16 holds whole numbers to 256), in any order. Nothing here calls the code under test.
+// Inputs are chosen per type and operation so that every partial result over up to 64 ranks, in any order, is
+// a whole number that the type holds exactly. Nothing here calls the code under test.
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <vector>
+#include <type_traits>
 
 #include "runtime/core/descriptor.h"
+#include "tests/harness/number_formats.h"
 
 namespace tutti::test {
 
-/// Element i of rank's input.
-inline double inputValue(std::uint64_t seed, int rank, std::uint64_t i) {
-  std::uint64_t x =
-      seed * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(rank) * 0xbf58476d1ce4e5b9ULL + i;
+/// Greatest magnitude of an input of sums, min and max. 64 of them fit: int8 to 127, uint8 to 255, bfloat16
+/// to 256; in premul_sum half of them count twice. Only four ranks give float8 more than zero (see
+/// inputValue): e4m3 holds whole numbers to 16, e5m2 to 8.
+inline int largestInput(DataType type, RedOp op) {
+  if (type == DataType::int8 || type == DataType::float8e5m2) return 1;
+  return type == DataType::float8e4m3 || op == RedOp::premul_sum ? 2 : 3;
+}
+
+/// What premul_sum multiplies a rank's contribution by.
+inline double premulScalar(int rank) { return 1 + rank % 2; }
+
+/// Element i of rank's input. The defaults serve every op but prod and premul_sum of float, double, int32 and
+/// bfloat16.
+inline double inputValue(std::uint64_t seed, int rank, std::uint64_t i, DataType type = DataType::float32,
+                         RedOp op = RedOp::sum) {
+  const auto r = static_cast<std::uint64_t>(rank);
+  std::uint64_t x = seed * 0x9e3779b97f4a7c15ULL + r * 0xbf58476d1ce4e5b9ULL + i;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return static_cast<double>((x ^ (x >> 31)) % 7) - 3;
+  x ^= x >> 31;
+  if (op == RedOp::prod) {  // ones, and at most two twos
+    const double magnitude = r == i % 8 || r == i / 8 % 64 ? 2 : 1;
+    return isSigned(type) && x % 2 == 0 ? -magnitude : magnitude;
+  }
+  const bool adds = op != RedOp::min && op != RedOp::max;
+  const bool is_float8 = type == DataType::float8e4m3 || type == DataType::float8e5m2;
+  if (is_float8 && adds && r / 4 != (i % 2 == 0 ? 0 : i / 2 % 16)) return 0;
+  const int most = largestInput(type, op);
+  if (!isSigned(type)) return static_cast<double>(x % static_cast<std::uint64_t>(most + 1));
+  return static_cast<double>(x % static_cast<std::uint64_t>(2 * most + 1)) - most;
+}
+
+/// Calls `use` with a value of the C++ type that an integer or wide float type is.
+template <class Use>
+void withNativeType(DataType type, const Use& use) {
+  switch (type) {
+    case DataType::int8:
+      return use(std::int8_t{});
+    case DataType::uint8:
+      return use(std::uint8_t{});
+    case DataType::int32:
+      return use(std::int32_t{});
+    case DataType::uint32:
+      return use(std::uint32_t{});
+    case DataType::int64:
+      return use(std::int64_t{});
+    case DataType::uint64:
+      return use(std::uint64_t{});
+    case DataType::float32:
+      return use(float{});
+    default:
+      return use(double{});
+  }
 }
 
 inline void encode(DataType type, std::byte* at, double value) {
-  const auto put = [at](auto typed) { std::memcpy(at, &typed, sizeof(typed)); };
-  switch (type) {
-    case DataType::float32:
-      return put(static_cast<float>(value));
-    case DataType::float64:
-      return put(value);
-    case DataType::int32:
-      return put(static_cast<std::int32_t>(value));
-    case DataType::bfloat16:  // exact for these values: the low half of the float is zero
-      return put(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(value)) >> 16));
-    default:
-      return;
+  if (isNarrowFloat(type)) {
+    const std::uint64_t code = narrowNumbers(type).nearest(value);
+    const auto low = static_cast<std::uint8_t>(code);
+    const auto both = static_cast<std::uint16_t>(code);
+    return void(sizeOf(type) == 1 ? std::memcpy(at, &low, 1) : std::memcpy(at, &both, 2));
   }
+  withNativeType(type, [&](auto native) {
+    native = static_cast<decltype(native)>(value);
+    std::memcpy(at, &native, sizeof(native));
+  });
 }
 
 inline double decode(DataType type, const std::byte* at) {
-  const auto get = [at](auto typed) {
-    std::memcpy(&typed, at, sizeof(typed));
-    return typed;
-  };
-  switch (type) {
-    case DataType::float32:
-      return get(float{});
-    case DataType::float64:
-      return get(double{});
-    case DataType::int32:
-      return get(std::int32_t{});
-    case DataType::bfloat16:
-      return std::bit_cast<float>(std::uint32_t{get(std::uint16_t{})} << 16);
-    default:
-      return NAN;
+  if (isNarrowFloat(type)) {
+    std::uint8_t low = 0;
+    std::uint16_t both = 0;
+    if (sizeOf(type) == 1) {
+      std::memcpy(&low, at, 1);
+    } else {
+      std::memcpy(&both, at, 2);
+    }
+    return narrowNumbers(type).value(sizeOf(type) == 1 ? low : both);
   }
+  double value = 0;
+  withNativeType(type, [&](auto native) {
+    std::memcpy(&native, at, sizeof(native));
+    value = static_cast<double>(native);
+  });
+  return value;
 }
 
 /// Element i reduced over all ranks.
 inline double reducedValue(std::uint64_t seed, int nranks, DataType type, RedOp op, std::uint64_t i) {
-  double result = inputValue(seed, 0, i);
-  for (int rank = 1; rank < nranks; ++rank) {
-    const double value = inputValue(seed, rank, i);
-    result = op == RedOp::max ? std::max(result, value) : result + value;
+  double result = 0;
+  for (int rank = 0; rank < nranks; ++rank) {
+    double value = inputValue(seed, rank, i, type, op);
+    if (op == RedOp::premul_sum) value *= premulScalar(rank);
+    if (rank == 0) {
+      result = value;
+    } else if (op == RedOp::max || op == RedOp::min) {
+      result = op == RedOp::max ? std::max(result, value) : std::min(result, value);
+    } else {
+      result = op == RedOp::prod ? result * value : result + value;
+    }
   }
-  if (op == RedOp::avg) result /= nranks;
-  return op == RedOp::avg && type == DataType::int32 ? std::trunc(result) : result;
+  if (op != RedOp::avg) return result;
+  return isFloatingPoint(type) ? result / nranks : std::trunc(result / nranks);
 }
 
 /// What element i of rank's output must be after the collective.
@@ -80,20 +130,22 @@ inline double expectedValue(std::uint64_t seed, int nranks, int rank, const Desc
     case Collective::reduce_scatter:
       return reducedValue(seed, nranks, d.type, d.op, static_cast<std::uint64_t>(rank) * d.count + i);
     case Collective::all_gather:
-      return inputValue(seed, static_cast<int>(i / d.count), i % d.count);
+      return inputValue(seed, static_cast<int>(i / d.count), i % d.count, d.type, d.op);
     case Collective::broadcast:
-      return inputValue(seed, d.root, i);
+      return inputValue(seed, d.root, i, d.type, d.op);
   }
   return NAN;
 }
 
-/// How far a result may be off. Whole numbers are exact; avg multiplies by a rounded 1/n and rounds once per
-/// rank: an error of at most (n + 1) units of 2^-p relative to a sum of magnitudes that is at most 3, p = 24,
-/// 53 or 8 bits.
+/// How far a result may be off. Whole numbers are exact; a floating-point avg multiplies by a rounded 1/n and
+/// rounds once per rank: at most n + 1 errors of half a unit, relative to a sum of magnitudes that is at most
+/// the largest input, or half of the smallest subnormal.
 inline double tolerance(DataType type, RedOp op, int nranks) {
-  if (op != RedOp::avg || type == DataType::int32) return 0;
-  const double unit = type == DataType::bfloat16 ? 0x1p-8 : (type == DataType::float32 ? 0x1p-24 : 0x1p-53);
-  return 3 * (nranks + 1) * unit;
+  if (op != RedOp::avg || !isFloatingPoint(type)) return 0;
+  const NumberFormat format = formatOf(type);
+  const double relative = std::ldexp(1, -1 - format.mantissa_bits);
+  const double smallest = std::ldexp(1, -format.bias() - format.mantissa_bits);
+  return (nranks + 1) * (relative * largestInput(type, op) + smallest);
 }
 
 /// Elements of each rank's input and output.

@@ -1,16 +1,14 @@
-// The arithmetic of combine, against plain definitions written here.
+// The rules of combine, one example each. combine_definition_test.cc has the proofs.
 #include "kernels/host/combine.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <random>
 #include <vector>
-
-#include "tests/harness/oracle.h"
 
 namespace tutti {
 namespace {
@@ -24,6 +22,7 @@ std::vector<std::byte> bytesOf(const std::vector<T>& values) {
 
 struct Options {
   std::uint64_t own = 0;
+  const Scale* scales = nullptr;
   int nranks = 1;
   bool last = false;
 };
@@ -35,6 +34,7 @@ std::vector<T> combined(DataType type, RedOp op, const std::vector<std::vector<T
   std::vector<std::vector<std::byte>> raw;
   std::vector<const std::byte*> srcs;
   raw.reserve(sources.size());
+  srcs.reserve(sources.size());
   for (const auto& source : sources) srcs.push_back(raw.emplace_back(bytesOf(source)).data());
   std::vector<T> result(sources[0].size());
   auto* dst = reinterpret_cast<std::byte*>(result.data());
@@ -46,6 +46,7 @@ std::vector<T> combined(DataType type, RedOp op, const std::vector<std::vector<T
       .src_count = static_cast<std::uint32_t>(srcs.size()),
       .n = result.size(),
       .own = options.own,
+      .scales = options.scales,
       .nranks = options.nranks,
       .last = options.last});
   return result;
@@ -89,7 +90,7 @@ TEST(Combine, MaxIgnoresOneNaNAndOrdersZeros) {
 }
 
 TEST(Combine, ComputedNaNIsCanonical) {
-  const float odd_nan = std::bit_cast<float>(0xffc12345U);
+  const auto odd_nan = std::bit_cast<float>(0xffc12345U);
   const Floats sum = combined<float>(DataType::float32, RedOp::sum, {Floats{odd_nan}, Floats{1}});
   EXPECT_EQ(std::bit_cast<std::uint32_t>(sum[0]), 0x7fffffffU);
   const Floats max = combined<float>(DataType::float32, RedOp::max, {Floats{odd_nan}, Floats{odd_nan}});
@@ -113,86 +114,46 @@ TEST(Combine, CopyKeepsEveryBit) {
   EXPECT_EQ(second, raw);
 }
 
-TEST(Combine, BFloat16RoundsToNearestEvenOverAllPairsOfOnes) {
-  // Exhaustive over one operand against an oracle in double: candidates around the exact sum, nearest, ties
-  // to even.
-  const auto valueOf = [](std::uint16_t bits) {
-    return static_cast<double>(std::bit_cast<float>(std::uint32_t{bits} << 16));
-  };
-  Halves all(65536);
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
-  for (const std::uint16_t other : Halves{0x3f80, 0x3b81, 0xbf80, 0x0001, 0x4380}) {
-    const Halves sums =
-        combined<std::uint16_t>(DataType::bfloat16, RedOp::sum, {all, Halves(all.size(), other)});
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const double a = valueOf(all[i]);
-      if (std::isnan(a) || std::isinf(a)) continue;
-      // combine accumulates in float and rounds once more: so does the oracle, by the hardware's double to
-      // float.
-      const auto exact = static_cast<double>(static_cast<float>(a + valueOf(other)));
-      const double got = valueOf(sums[i]);
-      if (std::isinf(got)) {
-        EXPECT_GT(std::abs(exact), 3.3895e38);  // the largest bfloat16 is 3.3895e38
-        continue;
-      }
-      const double below = valueOf(static_cast<std::uint16_t>(sums[i] - 1));
-      const double above = valueOf(static_cast<std::uint16_t>(sums[i] + 1));
-      const double error = std::abs(got - exact);
-      for (const double rival : {below, above}) {
-        if (std::isnan(rival) || std::isinf(rival)) continue;
-        ASSERT_LE(error, std::abs(rival - exact)) << i << " + " << other;
-        const bool is_tie = error == std::abs(rival - exact) && error > 0;
-        ASSERT_TRUE(!is_tie || sums[i] % 2 == 0) << i << " + " << other;
-      }
+TEST(Combine, OneSourceIsCopiedUnlessScaledOrDivided) {
+  const CombineArgs one{.src_count = 1, .own = 1};
+  const CombineArgs two{.src_count = 2, .own = 1};
+  const CombineArgs last{.src_count = 1, .last = true};
+  const CombineArgs foreign{.src_count = 1, .own = 2};
+  EXPECT_TRUE(isCopy(one, RedOp::sum));
+  EXPECT_TRUE(isCopy(last, RedOp::max));
+  EXPECT_TRUE(isCopy(foreign, RedOp::premul_sum));
+  EXPECT_FALSE(isCopy(two, RedOp::sum));
+  EXPECT_FALSE(isCopy(one, RedOp::premul_sum));
+  EXPECT_FALSE(isCopy(one, RedOp::avg));
+  EXPECT_FALSE(isCopy(last, RedOp::avg));
+}
+
+TEST(Combine, CopyStreamsToAnyAddress) {
+  for (std::size_t shift = 0; shift < 64; ++shift) {
+    for (const std::size_t bytes : {0U, 1U, 63U, 64U, 65U, 1000U}) {
+      std::vector<std::byte> from(bytes + 64);
+      for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 7 + 1);
+      std::vector<std::byte> to(bytes + 128);
+      std::byte* dsts[] = {to.data() + shift};
+      const std::byte* srcs[] = {from.data() + 63 - shift};
+      copyCombine({.dsts = dsts, .srcs = srcs, .dst_count = 1, .src_count = 1, .n = bytes, .stream = 1}, 1);
+      std::vector<std::byte> want(to.size());
+      std::copy_n(srcs[0], bytes, want.begin() + static_cast<std::ptrdiff_t>(shift));
+      ASSERT_EQ(to, want) << "shift " << shift << ", " << bytes << " bytes";
     }
   }
 }
 
-TEST(Combine, AnyLengthAlignmentAndNumberOfOperands) {
-  std::mt19937_64 random(7);
-  constexpr DataType kTypes[] = {DataType::float32, DataType::float64, DataType::int32, DataType::bfloat16};
-  constexpr RedOp kOps[] = {RedOp::sum, RedOp::avg, RedOp::max};
-  for (int round = 0; round < 3000; ++round) {
-    const DataType type = kTypes[random() % 4];
-    const RedOp op = kOps[random() % 3];
-    const std::size_t size = sizeOf(type);
-    const auto n = static_cast<std::size_t>(random() % 70);
-    const auto srcs = static_cast<int>(1 + random() % 5);
-    const auto dsts = static_cast<std::size_t>(1 + random() % 3);
-    const std::uint64_t seed = random();
-    std::vector<std::vector<std::byte>> memory;
-    std::vector<const std::byte*> from;
-    std::vector<std::byte*> to;
-    memory.reserve(static_cast<std::size_t>(srcs) + dsts);
-    for (int s = 0; s < srcs; ++s) {
-      const std::size_t shift = random() % 16;
-      auto& buffer = memory.emplace_back(n * size + 16);
-      for (std::size_t i = 0; i < n; ++i) {
-        test::encode(type, buffer.data() + shift + i * size, test::inputValue(seed, s, i));
-      }
-      from.push_back(buffer.data() + shift);
-    }
-    for (std::size_t d = 0; d < dsts; ++d) {
-      to.push_back(memory.emplace_back(n * size + 16).data() + random() % 16);
-    }
-    if (random() % 2 == 0) to[0] = const_cast<std::byte*>(from[0]);  // in place
-    // All sources own and the call last: a whole reduction in one call.
-    combineFunction(type, op)({.dsts = to.data(),
-                               .srcs = from.data(),
-                               .dst_count = static_cast<std::uint32_t>(dsts),
-                               .src_count = static_cast<std::uint32_t>(srcs),
-                               .n = n,
-                               .own = ~std::uint64_t{0},
-                               .nranks = srcs,
-                               .last = true});
-    for (const std::byte* result : to) {
-      for (std::size_t i = 0; i < n; ++i) {
-        ASSERT_NEAR(test::decode(type, result + i * size), test::reducedValue(seed, srcs, type, op, i),
-                    test::tolerance(type, op, srcs))
-            << "round " << round << " " << name(type) << " " << name(op) << " element " << i;
-      }
-    }
-  }
+TEST(Combine, PreMulSumScalesByTheScalarOfEachSource) {
+  const float half = 0.5F;
+  const float three = 3;
+  const Scale scales[] = {scaleFrom(DataType::float32, &half), scaleFrom(DataType::float32, &three)};
+  Options options{.own = 3, .scales = scales};
+  EXPECT_EQ(combined<float>(DataType::float32, RedOp::premul_sum, {Floats{2}, Floats{5}}, options),
+            (Floats{16}));
+  options.own = 1;  // the second is a partial sum, scaled already
+  EXPECT_EQ(combined<float>(DataType::float32, RedOp::premul_sum, {Floats{2}, Floats{5}}, options),
+            (Floats{6}));
 }
 
 TEST(Combine, EveryTypeHasEveryOperation) {

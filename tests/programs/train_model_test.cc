@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tools/train/data.h"
+#include "tools/train/division.h"
 #include "tools/train/model.h"
 #include "tools/train/optimizer.h"
 #include "tools/train/replica.h"
@@ -33,20 +34,20 @@ struct SmallNetwork {
         shape{corpus.vocabulary, 3, 4, 5, layers},
         model(shape),
         parameters(parameterCount(shape)),
-        positions(batchPositions(corpus, shape.context, batch, 7, 1)) {
+        positions(batchPositions(corpus, {shape.context}, batch, 7, 1)) {
     Random random(11);
     for (double& value : parameters) value = random.symmetric(0.8);
   }
 
   std::vector<double> gradientOf(std::span<const std::size_t> some) {
     std::vector<double> gradient(parameters.size(), std::numeric_limits<double>::quiet_NaN());
-    model.lossAndGradient(parameters, gatherExamples(corpus, shape.context, some), gradient);
+    model.lossAndGradient(parameters, gatherExamples(corpus, {shape.context}, some), gradient);
     return gradient;
   }
 
   double loss(const std::vector<double>& at) {
     std::vector<double> ignored(at.size());
-    return model.lossAndGradient(at, gatherExamples(corpus, shape.context, positions), ignored);
+    return model.lossAndGradient(at, gatherExamples(corpus, {shape.context}, positions), ignored);
   }
 
   Corpus corpus;
@@ -143,7 +144,7 @@ TEST(Model, MeanOfSliceGradientsIsTheGradientOfTheBatch) {
     SmallNetwork net(2);
     std::vector<double> mean(net.parameters.size());
     for (std::size_t rank = 0; rank < nranks; ++rank) {
-      const std::vector<double> own = net.gradientOf(sliceOf(net.positions, rank, nranks));
+      const std::vector<double> own = net.gradientOf(sliceOf(net.positions, evenCounts(12, nranks), rank));
       for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += own[i] / static_cast<double>(nranks);
     }
     const std::vector<double> whole = net.gradientOf(net.positions);
@@ -153,7 +154,8 @@ TEST(Model, MeanOfSliceGradientsIsTheGradientOfTheBatch) {
 
 TEST(Model, SlicesOfABatchHaveDifferentGradients) {
   SmallNetwork net(1);
-  EXPECT_NE(net.gradientOf(sliceOf(net.positions, 0, 2)), net.gradientOf(sliceOf(net.positions, 1, 2)));
+  EXPECT_NE(net.gradientOf(sliceOf(net.positions, evenCounts(12, 2), 0)),
+            net.gradientOf(sliceOf(net.positions, evenCounts(12, 2), 1)));
 }
 
 // --- Optimizers ------------------------------------------------------------------------------------------
@@ -218,11 +220,11 @@ TEST(Data, AllByteValuesAreAVocabulary) {
 
 TEST(Data, SlicesPartitionTheBatchInOrder) {
   const Corpus corpus = makeCorpus("x", bytesOf(kText));
-  const auto batch = batchPositions(corpus, 3, 48, 5, 9);
+  const auto batch = batchPositions(corpus, {3}, 48, 5, 9);
   for (const std::size_t nranks : {1, 2, 3, 4, 8, 16, 48}) {
     std::vector<std::size_t> joined;
     for (std::size_t rank = 0; rank < nranks; ++rank) {
-      const auto slice = sliceOf(batch, rank, nranks);
+      const auto slice = sliceOf(batch, evenCounts(48, nranks), rank);
       EXPECT_EQ(slice.size(), 48 / nranks);
       joined.insert(joined.end(), slice.begin(), slice.end());
     }
@@ -232,12 +234,12 @@ TEST(Data, SlicesPartitionTheBatchInOrder) {
 
 TEST(Data, BatchesDependOnSeedAndStepAndReachEveryPosition) {
   const Corpus corpus = makeCorpus("x", bytesOf("abcdefgh"));
-  EXPECT_EQ(batchPositions(corpus, 3, 16, 1, 1), batchPositions(corpus, 3, 16, 1, 1));
-  EXPECT_NE(batchPositions(corpus, 3, 16, 1, 1), batchPositions(corpus, 3, 16, 1, 2));
-  EXPECT_NE(batchPositions(corpus, 3, 16, 1, 1), batchPositions(corpus, 3, 16, 2, 1));
+  EXPECT_EQ(batchPositions(corpus, {3}, 16, 1, 1), batchPositions(corpus, {3}, 16, 1, 1));
+  EXPECT_NE(batchPositions(corpus, {3}, 16, 1, 1), batchPositions(corpus, {3}, 16, 1, 2));
+  EXPECT_NE(batchPositions(corpus, {3}, 16, 1, 1), batchPositions(corpus, {3}, 16, 2, 1));
   std::set<std::size_t> seen;
   for (std::size_t step = 1; step <= 20; ++step) {
-    for (const std::size_t position : batchPositions(corpus, 3, 16, 1, step)) seen.insert(position);
+    for (const std::size_t position : batchPositions(corpus, {3}, 16, 1, step)) seen.insert(position);
   }
   // 8 symbols, 4 per example: the first one starts at 0, the last at 4.
   EXPECT_EQ(seen, (std::set<std::size_t>{0, 1, 2, 3, 4}));
@@ -245,7 +247,7 @@ TEST(Data, BatchesDependOnSeedAndStepAndReachEveryPosition) {
 
 TEST(Data, AnExampleIsTheContextAndWhatFollows) {
   const Corpus corpus = makeCorpus("x", bytesOf("abcdefgh"));
-  const Examples examples = gatherExamples(corpus, 3, std::array<std::size_t, 2>{4, 0});
+  const Examples examples = gatherExamples(corpus, {3}, std::array<std::size_t, 2>{4, 0});
   EXPECT_EQ(examples.count, 2U);
   EXPECT_EQ(examples.contexts, (std::vector<std::uint8_t>{4, 5, 6, 0, 1, 2}));
   EXPECT_EQ(examples.targets, (std::vector<std::uint8_t>{7, 3}));

@@ -2,43 +2,27 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
-#include <chrono>
-#include <filesystem>
 #include <string>
 #include <vector>
 
-#include "tests/harness/command.h"
 #include "tests/harness/scratch_directory.h"
+#include "tests/programs/train_command.h"
 
 namespace {
 
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using tutti::test::both;
 using tutti::test::CommandResult;
-using tutti::test::runCommand;
 using tutti::test::ScratchDirectory;
-
-constexpr std::chrono::seconds kLimit(120);
-
-CommandResult trainAlone(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "tutti-train");
-  return runCommand(std::move(arguments), {}, kLimit);
-}
-
-CommandResult trainOn(int nranks, std::vector<std::string> arguments) {
-  const std::vector<std::string> launcher{"tutti-run", "-n", std::to_string(nranks), "tutti-train"};
-  arguments.insert(arguments.begin(), launcher.begin(), launcher.end());
-  return runCommand(std::move(arguments), {}, kLimit);
-}
+using tutti::test::trainAlone;
+using tutti::test::trainOn;
 
 std::string lastLine(const std::string& text) {
   const std::string body = text.substr(0, text.find_last_not_of('\n') + 1);
   return body.substr(body.rfind('\n') + 1);
 }
-
-std::string both(const CommandResult& result) { return "stdout:\n" + result.out + "stderr:\n" + result.err; }
 
 TEST(TuttiTrain, FourRanksEqualOneProcess) {
   for (const std::string precision : {"fp32", "fp64"}) {
@@ -160,14 +144,14 @@ TEST(TuttiTrain, BadInputIsRefused) {
       {{"--momentum", "nan"}, "--momentum nan"},
       {{"--optimizer", "adam", "--momentum", "0.5"}, "--momentum: belongs to --optimizer sgd"},
       {{"--optimizer", "lion"}, "--optimizer lion: must be sgd or adam"},
-      {{"--precision", "fp16"}, "--precision fp16: must be fp32 or fp64"},
+      {{"--precision", "fp16"}, "--dtype fp16: must be fp32 or fp64"},
       {{"--seed", "-1"}, "--seed -1: must be 0 to 18446744073709551615"},
       {{"--seed", "18446744073709551616"}, "--seed 18446744073709551616: must be"},
       {{"--log-every", "0"}, "--log-every 0: must be"},
       {{"--data", scratch.path()}, "is a directory"},
       {{"--data", scratch.path() + "/none"}, "cannot be opened: No such file or directory"},
       {{"--data", empty}, "is empty"},
-      {{"--data", brief}, "has 8 bytes, but one example needs 9"},
+      {{"--data", brief}, "has 8 bytes, but one sequence needs 9"},
       {{"--no-average"}, "--no-average: one replica cannot diverge"},
       {{"--no-average", "--verify"}, "--verify with --no-average"},
       {{"--inject-fault", "0:1"}, "--inject-fault: one replica has none to differ from"},
@@ -213,7 +197,7 @@ TEST(TuttiTrain, AFaultOnARankThatIsNotThereIsRefused) {
 CommandResult trainWithRanksOwn(const std::string& arguments) {
   const std::string command =
       std::string("exec ") + TUTTI_BIN_DIR + "/tutti-train --steps 4 --batch 6 " + arguments;
-  return runCommand({"tutti-run", "-n", "3", "sh", "-c", command}, {}, kLimit);
+  return tutti::test::runCommand({"tutti-run", "-n", "3", "sh", "-c", command}, {}, tutti::test::kTrainLimit);
 }
 
 TEST(TuttiTrain, RanksWithDifferentDataAreRefused) {

@@ -86,13 +86,14 @@ Corpus makeCorpus(std::string path, std::span<const std::uint8_t> bytes) {
   return corpus;
 }
 
-Corpus loadCorpus(const std::string& path, std::size_t context) {
+Corpus loadCorpus(const std::string& path, const Window& window) {
   const std::vector<std::uint8_t> bytes = readFile(path);
   if (bytes.empty()) throw UsageError(fmt::format("--data {}: is empty", path));
-  if (bytes.size() < context + 1) {
+  const std::size_t needed = window.context + window.sequence;
+  if (bytes.size() < needed) {
     throw UsageError(
-        fmt::format("--data {}: has {} bytes, but one example needs {} (--context {} and the next one)", path,
-                    bytes.size(), context + 1, context));
+        fmt::format("--data {}: has {} bytes, but one sequence needs {} (--context {} and --sequence {})",
+                    path, bytes.size(), needed, window.context, window.sequence));
   }
   return makeCorpus(path, bytes);
 }
@@ -106,31 +107,28 @@ std::string defaultDataPath() {
   throw UsageError(fmt::format("no text in {} (GPL-3, Apache-2.0, GPL-2): name a file with --data", folder));
 }
 
-std::vector<std::size_t> batchPositions(const Corpus& corpus, std::size_t context, std::size_t batch,
+std::vector<std::size_t> batchPositions(const Corpus& corpus, const Window& window, std::size_t batch,
                                         std::uint64_t seed, std::size_t step) {
   // One stream per step: the first output of the seed's stream, moved by the step, seeds it.
   Random random(Random(seed).next() + step);
   std::vector<std::size_t> positions(batch);
-  for (std::size_t& position : positions) position = random.below(corpus.symbols.size() - context);
+  const std::size_t starts = corpus.symbols.size() - window.context - window.sequence + 1;
+  for (std::size_t& position : positions) position = random.below(starts);
   return positions;
 }
 
-std::span<const std::size_t> sliceOf(std::span<const std::size_t> batch, std::size_t rank,
-                                     std::size_t nranks) {
-  const std::size_t count = batch.size() / nranks;
-  return batch.subspan(rank * count, count);
-}
-
-Examples gatherExamples(const Corpus& corpus, std::size_t context, std::span<const std::size_t> positions) {
+Examples gatherExamples(const Corpus& corpus, const Window& window, std::span<const std::size_t> positions) {
   Examples examples;
-  examples.count = positions.size();
-  examples.contexts.reserve(positions.size() * context);
-  examples.targets.reserve(positions.size());
+  examples.count = positions.size() * window.sequence;
+  examples.contexts.reserve(examples.count * window.context);
+  examples.targets.reserve(examples.count);
   for (const std::size_t position : positions) {
-    const auto begin = corpus.symbols.begin() + static_cast<std::ptrdiff_t>(position);
-    const auto target = begin + static_cast<std::ptrdiff_t>(context);
-    examples.contexts.insert(examples.contexts.end(), begin, target);
-    examples.targets.push_back(*target);
+    for (std::size_t at = position; at < position + window.sequence; ++at) {
+      const auto begin = corpus.symbols.begin() + static_cast<std::ptrdiff_t>(at);
+      const auto target = begin + static_cast<std::ptrdiff_t>(window.context);
+      examples.contexts.insert(examples.contexts.end(), begin, target);
+      examples.targets.push_back(*target);
+    }
   }
   return examples;
 }

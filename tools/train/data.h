@@ -38,9 +38,16 @@ struct Corpus {
 /// Numbers the distinct bytes of `bytes`.
 Corpus makeCorpus(std::string path, std::span<const std::uint8_t> bytes);
 
+/// A sequence is a run of `context` symbols and the `sequence` that follow; each of these is one example, to
+/// be predicted from the `context` symbols before it.
+struct Window {
+  std::size_t context = 0;
+  std::size_t sequence = 1;
+};
+
 /// Reads `path`. Throws UsageError when it cannot be read, is a directory or empty, or is too short for one
-/// example: `context` symbols and the one that follows.
-Corpus loadCorpus(const std::string& path, std::size_t context);
+/// sequence.
+Corpus loadCorpus(const std::string& path, const Window& window);
 
 /// A licence text that every Debian system has. Throws UsageError when there is none.
 std::string defaultDataPath();
@@ -52,15 +59,11 @@ struct Examples {
   std::vector<std::uint8_t> targets;
 };
 
-/// Start positions of the `batch` examples of a step, drawn with replacement.
-std::vector<std::size_t> batchPositions(const Corpus& corpus, std::size_t context, std::size_t batch,
+/// Start positions of the `batch` sequences of a step, drawn with replacement.
+std::vector<std::size_t> batchPositions(const Corpus& corpus, const Window& window, std::size_t batch,
                                         std::uint64_t seed, std::size_t step);
 
-/// The contiguous part of a batch that belongs to `rank`; batch.size() is a multiple of `nranks`.
-std::span<const std::size_t> sliceOf(std::span<const std::size_t> batch, std::size_t rank,
-                                     std::size_t nranks);
-
-/// The examples at `positions`.
-Examples gatherExamples(const Corpus& corpus, std::size_t context, std::span<const std::size_t> positions);
+/// The examples of the sequences at `positions`: window.sequence of each.
+Examples gatherExamples(const Corpus& corpus, const Window& window, std::span<const std::size_t> positions);
 
 }  // namespace tutti::train

@@ -6,32 +6,14 @@
 #include <string>
 #include <string_view>
 
-#include "tools/train/agreement.h"
 #include "tools/train/errors.h"
 #include "tools/train/options.h"
-#include "tools/train/train.h"
+#include "tools/train/program.h"
 #include "tutti/tutti.h"
 
 namespace {
 
-constexpr int kFailed = 1;
-constexpr int kUsage = 2;
-
-int runRank(const tutti::train::Options& options, const tuttiLaunch_t& launch) {
-  tutti::train::checkAgainstRanks(options, static_cast<std::size_t>(launch.nranks));
-  const tutti::train::Corpus corpus = tutti::train::loadCorpus(options.data, options.context);
-  tutti::Comm comm(launch.nranks, launch.id, launch.rank);
-  try {
-    tutti::train::requireAgreement(comm, tutti::train::settingsToAgreeOn(options, corpus));
-    tutti::train::train(comm, options, corpus);
-  } catch (const tutti::train::SharedFailure& failure) {
-    if (launch.rank == 0) fmt::print(stderr, "tutti-train: {}\n", failure.what());
-    // A launcher stops all ranks when the first one fails: none leaves before rank 0 has spoken.
-    comm.barrier();
-    return kFailed;
-  }
-  return 0;
-}
+using tutti::train::Mode;
 
 int run(int argc, char** argv) {
   tuttiLaunch_t launch{};
@@ -39,17 +21,19 @@ int run(int argc, char** argv) {
   try {
     const auto options = tutti::train::parseOptions(argc, argv);
     if (!options) return 0;
+    if (options->mode == Mode::kScaling) return tutti::train::runScaling(*options);
+    if (options->mode == Mode::kExplainTraffic) return tutti::train::runExplainTraffic(*options);
     tutti::check(tuttiLaunchFromEnvironment(&launch));
-    return runRank(*options, launch);
+    return tutti::train::runTraining(*options, launch);
   } catch (const tutti::train::UsageError& error) {
     fmt::print(stderr, "tutti-train: {}\n", error.what());
-    return kUsage;
+    return tutti::train::kUsage;
   } catch (const std::exception& error) {
     // The library's messages about a communicator begin with "rank R of N" already.
     const bool named = launch.rank < 0 || std::string_view(error.what()).starts_with("rank ");
     const std::string rank = named ? "" : fmt::format("rank {}: ", launch.rank);
     fmt::print(stderr, "tutti-train: {}{}\n", rank, error.what());
-    return kFailed;
+    return tutti::train::kFailed;
   }
 }
 

@@ -3,78 +3,85 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
-#include <limits>
-#include <system_error>
+#include <array>
 #include <utility>
 
 #include "tools/train/errors.h"
+#include "tools/train/option_values.h"
 
 namespace tutti::train {
 namespace {
 
-// So that parameters, gradient, optimizer state and averaging buffers stay within a few GiB.
-constexpr std::size_t kMaxParameters = std::size_t{1} << 26;
 constexpr double kDefaultSgdRate = 0.03;
 constexpr double kDefaultAdamRate = 0.003;
+constexpr std::int64_t kMaxScalingRanks = 64;
+constexpr std::int64_t kMaxTrafficRanks = 100'000;
+
+constexpr const char* kScaling = "--scaling";
+constexpr const char* kExplainTraffic = "--explain-traffic";
 
 /// What CLI11 fills before it is checked: wide and signed, so that a value out of range is seen as it was
 /// given.
 struct Raw {
   std::int64_t steps = 100;
   std::int64_t batch = 64;
+  std::int64_t sequence = 1;
   std::int64_t context = 8;
   std::int64_t embedding = 16;
   std::int64_t hidden = 128;
   std::int64_t layers = 2;
   std::int64_t log_every = 10;
+  std::optional<std::int64_t> ranks;
   std::optional<double> learning_rate;
   std::optional<double> momentum;
   std::string optimizer = "sgd";
-  std::string precision = "fp32";
+  std::string dtype = "fp32";
   std::string seed = "1";  // a text: CLI11 wraps a negative number around
-  std::string fault;
+  std::optional<std::string> fault;
+  std::string params;
+  std::string link_gbps = "10,25,100,200,400,800,3600";
   bool no_average = false;
+  bool no_weights = false;
+  bool scaling = false;
+  bool explain_traffic = false;
 };
 
-std::size_t countWithin(const char* name, std::int64_t value, std::int64_t low, std::int64_t high) {
-  if (value < low || value > high) {
-    throw UsageError(fmt::format("{} {}: must be {} to {}", name, value, low, high));
-  }
-  return static_cast<std::size_t>(value);
-}
+/// In which modes an option means something.
+struct OptionUse {
+  const char* name;
+  bool train;
+  bool scaling;
+  bool explain;
+};
+constexpr std::array kUses{
+    OptionUse{"--steps", true, true, false},         OptionUse{"--batch", true, true, false},
+    OptionUse{"--sequence", true, true, false},      OptionUse{"--context", true, true, false},
+    OptionUse{"--embedding", true, true, false},     OptionUse{"--hidden", true, true, false},
+    OptionUse{"--layers", true, true, false},        OptionUse{"--lr", true, true, false},
+    OptionUse{"--momentum", true, true, false},      OptionUse{"--optimizer", true, true, false},
+    OptionUse{"--dtype", true, true, true},          OptionUse{"--seed", true, true, false},
+    OptionUse{"--data", true, true, false},          OptionUse{"--log-every", true, false, false},
+    OptionUse{"--verify", true, false, false},       OptionUse{"--no-average", true, false, false},
+    OptionUse{"--uneven", true, false, false},       OptionUse{"--no-weights", true, false, false},
+    OptionUse{"--inject-fault", true, false, false}, OptionUse{"--html", true, false, false},
+    OptionUse{"--json", true, true, true},           OptionUse{"--ranks", false, true, true},
+    OptionUse{"--params", false, false, true},       OptionUse{"--link-gbps", false, false, true},
+};
 
-bool choose(const char* name, const std::string& value, const char* first, const char* second) {
-  if (value != first && value != second) {
-    throw UsageError(fmt::format("{} {}: must be {} or {}", name, value, first, second));
+void checkUses(const CLI::App& app, Mode mode) {
+  for (const OptionUse& use : kUses) {
+    if (app.count(use.name) == 0) continue;
+    if (mode == Mode::kTrain && !use.train) {
+      throw UsageError(fmt::format("{}: belongs to {}{}", use.name, use.scaling ? "--scaling or " : "",
+                                   use.scaling
+                                       ? "--explain-traffic; tutti-run -n sets the ranks of a training run"
+                                       : kExplainTraffic));
+    }
+    if ((mode == Mode::kScaling && !use.scaling) || (mode == Mode::kExplainTraffic && !use.explain)) {
+      throw UsageError(fmt::format("{}: has no meaning with {}", use.name,
+                                   mode == Mode::kScaling ? kScaling : kExplainTraffic));
+    }
   }
-  return value == second;
-}
-
-Fault parseFault(const std::string& text, std::size_t steps) {
-  const char* end = text.data() + text.size();
-  Fault fault;
-  const auto rank = std::from_chars(text.data(), end, fault.rank);
-  const bool has_rank = rank.ec == std::errc() && rank.ptr != end && *rank.ptr == ':';
-  const auto step = std::from_chars(has_rank ? rank.ptr + 1 : end, end, fault.step);
-  if (!has_rank || step.ec != std::errc() || step.ptr != end) {
-    throw UsageError(fmt::format("--inject-fault {}: must be RANK:STEP, such as 2:17", text));
-  }
-  if (fault.step < 1 || fault.step > steps) {
-    throw UsageError(fmt::format("--inject-fault {}: the step must be 1 to {} (--steps)", text, steps));
-  }
-  return fault;
-}
-
-std::uint64_t parseSeed(const std::string& text) {
-  const char* end = text.data() + text.size();
-  std::uint64_t seed = 0;
-  const auto parsed = std::from_chars(text.data(), end, seed);
-  if (parsed.ec != std::errc() || parsed.ptr != end) {
-    throw UsageError(
-        fmt::format("--seed {}: must be 0 to {}", text, std::numeric_limits<std::uint64_t>::max()));
-  }
-  return seed;
 }
 
 OptimizerSettings optimizerFrom(const Raw& raw) {
@@ -94,22 +101,12 @@ OptimizerSettings optimizerFrom(const Raw& raw) {
   return settings;
 }
 
-void checkCombination(const Options& options) {
-  if (options.verify && !options.average) {
-    throw UsageError("--verify with --no-average: replicas that are not averaged cannot equal one process");
-  }
-  if (options.fault && !options.average) {
-    throw UsageError("--inject-fault with --no-average: replicas that are not averaged differ anyway");
-  }
-  if (options.verify && options.steps < 2) {
-    throw UsageError("--verify: needs --steps 2 or more, because it checks that the loss falls");
-  }
-}
-
-void addOptions(CLI::App& app, Raw& raw, Options& options) {
-  app.set_version_flag("--version", std::string("tutti-train ") + TUTTI_VERSION);
+void addTraining(CLI::App& app, Raw& raw, Options& options) {
   app.add_option("--steps", raw.steps, "Averaged steps")->capture_default_str();
-  app.add_option("--batch", raw.batch, "Examples per step over all ranks; a multiple of the number of ranks")
+  app.add_option("--batch", raw.batch,
+                 "Sequences per step over all ranks, a multiple of their number; with --scaling, per rank")
+      ->capture_default_str();
+  app.add_option("--sequence", raw.sequence, "Characters of a sequence that are predicted")
       ->capture_default_str();
   app.add_option("--context", raw.context, "Characters that the network sees")->capture_default_str();
   app.add_option("--embedding", raw.embedding, "Numbers per character")->capture_default_str();
@@ -119,30 +116,88 @@ void addOptions(CLI::App& app, Raw& raw, Options& options) {
                  fmt::format("Learning rate [{} for sgd, {} for adam]", kDefaultSgdRate, kDefaultAdamRate));
   app.add_option("--momentum", raw.momentum, "Momentum of sgd [0.9]");
   app.add_option("--optimizer", raw.optimizer, "sgd or adam")->capture_default_str();
-  app.add_option("--precision", raw.precision, "fp32 or fp64")->capture_default_str();
+  app.add_option("--dtype,--precision", raw.dtype,
+                 "fp32 or fp64; with --explain-traffic " + gradientTypeNames())
+      ->capture_default_str();
   app.add_option("--seed", raw.seed, "Seed of the weights and of the batches")->capture_default_str();
   app.add_option("--data", options.data, "Text to learn [a licence text of the system]");
   app.add_option("--log-every", raw.log_every, "Steps between lines of output")->capture_default_str();
+}
+
+void addChecks(CLI::App& app, Raw& raw, Options& options) {
   app.add_flag("--verify", options.verify, "Check that the run equals one process on the whole batch");
+  app.add_flag("--uneven", options.uneven,
+               "Ranks with 4 and 400 sequences in turn, gradients weighted by these counts");
+  app.add_flag("--no-weights", raw.no_weights,
+               "With --uneven: do not weigh; shows that the plain mean is wrong");
   app.add_flag("--no-average", raw.no_average, "Do not average: shows that the replicas then differ");
   app.add_option("--inject-fault", raw.fault,
                  "RANK:STEP: flip one bit on a rank after a step, to see it found");
+  app.add_option("--json", options.json, "Write all that was found to this file; - is standard output");
+  app.add_option("--html", options.html, "Write a page with plots to this file; makes extra short runs");
+}
+
+void addOtherModes(CLI::App& app, Raw& raw) {
+  app.add_flag(kScaling, raw.scaling,
+               "Start runs of 1 to --ranks ranks and compare their speeds (a fixed batch per rank)");
+  app.add_flag(kExplainTraffic, raw.explain_traffic,
+               "Train nothing; say what averaging a model of --params on --ranks devices moves");
+  app.add_option("--ranks", raw.ranks,
+                 "Most ranks of --scaling [one per core]; devices of --explain-traffic");
+  app.add_option("--params", raw.params, "Parameters of the model, such as 7e9");
+  app.add_option("--link-gbps", raw.link_gbps, "Speeds of links in Gbit/s, in each direction")
+      ->capture_default_str();
+}
+
+Precision precisionFrom(const Raw& raw) {
+  const bool known = raw.dtype == "fp32" || raw.dtype == "fp64";
+  if (!known && findGradientType(raw.dtype) != nullptr) {
+    throw UsageError(fmt::format("--dtype {}: must be fp32 or fp64 to train; --explain-traffic takes {} too",
+                                 raw.dtype, raw.dtype));
+  }
+  return choose("--dtype", raw.dtype, "fp32", "fp64") ? Precision::kFp64 : Precision::kFp32;
+}
+
+Mode modeOf(const Raw& raw) {
+  if (raw.scaling && raw.explain_traffic) {
+    throw UsageError("--scaling with --explain-traffic: one measures, the other computes; choose one");
+  }
+  if (raw.scaling) return Mode::kScaling;
+  return raw.explain_traffic ? Mode::kExplainTraffic : Mode::kTrain;
+}
+
+TrafficQuestion trafficFrom(const Raw& raw) {
+  if (raw.params.empty()) throw UsageError("--explain-traffic: needs --params, such as --params 7e9");
+  if (!raw.ranks) throw UsageError("--explain-traffic: needs --ranks, such as --ranks 8");
+  const GradientType* type = findGradientType(raw.dtype);
+  if (type == nullptr) {
+    throw UsageError(fmt::format("--dtype {}: must be {}", raw.dtype, gradientTypeNames()));
+  }
+  return {parseParameters(raw.params), *type, countWithin("--ranks", *raw.ranks, 1, kMaxTrafficRanks),
+          parseLinkGbps(raw.link_gbps)};
 }
 
 Options checked(const Raw& raw, Options options) {
+  options.mode = modeOf(raw);
+  if (options.mode == Mode::kExplainTraffic) {
+    options.traffic = trafficFrom(raw);
+    return options;
+  }
   options.steps = countWithin("--steps", raw.steps, 1, 1'000'000);
   options.batch = countWithin("--batch", raw.batch, 1, 8192);
-  options.context = countWithin("--context", raw.context, 1, 64);
+  options.window = {countWithin("--context", raw.context, 1, 64),
+                    countWithin("--sequence", raw.sequence, 1, 1024)};
   options.embedding = countWithin("--embedding", raw.embedding, 1, 256);
   options.hidden = countWithin("--hidden", raw.hidden, 1, 4096);
   options.layers = countWithin("--layers", raw.layers, 1, 2);
   options.log_every = countWithin("--log-every", raw.log_every, 1, 1'000'000);
   options.seed = parseSeed(raw.seed);
   options.optimizer = optimizerFrom(raw);
-  options.precision =
-      choose("--precision", raw.precision, "fp32", "fp64") ? Precision::kFp64 : Precision::kFp32;
+  options.precision = precisionFrom(raw);
   options.average = !raw.no_average;
-  if (!raw.fault.empty()) options.fault = parseFault(raw.fault, options.steps);
+  options.weighted = !raw.no_weights;
+  if (raw.fault) options.fault = parseFault(*raw.fault, options.steps);
+  if (raw.ranks) options.ranks = countWithin("--ranks", *raw.ranks, 1, kMaxScalingRanks);
   checkCombination(options);
   return options;
 }
@@ -156,7 +211,10 @@ std::optional<Options> parseOptions(int argc, char** argv) {
       "Data-parallel training of a small next-character network; checks after every step that all\n"
       "replicas are bit-identical. Start it on several ranks with: tutti-run -n 4 tutti-train --verify",
       "tutti-train");
-  addOptions(app, raw, options);
+  app.set_version_flag("--version", std::string("tutti-train ") + TUTTI_VERSION);
+  addTraining(app, raw, options);
+  addChecks(app, raw, options);
+  addOtherModes(app, raw);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -166,64 +224,18 @@ std::optional<Options> parseOptions(int argc, char** argv) {
     }
     throw UsageError(fmt::format("{} (tutti-train --help lists the options)", error.what()));
   }
+  checkUses(app, modeOf(raw));
+  for (const char* name : {"--json", "--html"}) {
+    if (app.count(name) > 0 && app.get_option(name)->as<std::string>().empty()) {
+      throw UsageError(fmt::format("{}: needs the path of a file", name));
+    }
+  }
+  if (options.uneven && app.count("--batch") > 0) {
+    throw UsageError("--batch with --uneven: --uneven sets the sequences of each rank; leave --batch out");
+  }
   options = checked(raw, std::move(options));
-  if (app.count("--data") == 0) options.data = defaultDataPath();
+  if (app.count("--data") == 0 && options.mode != Mode::kExplainTraffic) options.data = defaultDataPath();
   return options;
-}
-
-void checkAgainstRanks(const Options& options, std::size_t nranks) {
-  if (options.batch % nranks != 0) {
-    throw UsageError(
-        fmt::format("--batch {} is not a multiple of the {} ranks: each rank takes an equal slice",
-                    options.batch, nranks));
-  }
-  if (!options.average && nranks == 1) {
-    throw UsageError("--no-average: one replica cannot diverge; start 2 or more ranks with tutti-run");
-  }
-  if (options.fault && nranks == 1) {
-    throw UsageError(
-        "--inject-fault: one replica has none to differ from; start 2 or more ranks with tutti-run");
-  }
-  if (options.fault && options.fault->rank >= nranks) {
-    throw UsageError(fmt::format("--inject-fault {}:{}: there is no rank {}; ranks are 0 to {}",
-                                 options.fault->rank, options.fault->step, options.fault->rank, nranks - 1));
-  }
-}
-
-ModelShape modelShape(const Options& options, const Corpus& corpus) {
-  const ModelShape shape{corpus.vocabulary, options.context, options.embedding, options.hidden,
-                         options.layers};
-  if (parameterCount(shape) > kMaxParameters) {
-    throw UsageError(
-        fmt::format("--context, --embedding, --hidden, --layers: {} parameters; at most {} are allowed",
-                    parameterCount(shape), kMaxParameters));
-  }
-  return shape;
-}
-
-std::string optimizerName(OptimizerKind kind) { return kind == OptimizerKind::kAdam ? "adam" : "sgd"; }
-
-std::string precisionName(Precision precision) { return precision == Precision::kFp64 ? "fp64" : "fp32"; }
-
-std::vector<Setting> settingsToAgreeOn(const Options& options, const Corpus& corpus) {
-  const std::string fault =
-      options.fault ? fmt::format("{}:{}", options.fault->rank, options.fault->step) : "none";
-  return {{"data size", fmt::format("{} bytes", corpus.symbols.size())},
-          {"data hash", fmt::format("{:016x}", corpus.hash)},
-          {"--steps", std::to_string(options.steps)},
-          {"--batch", std::to_string(options.batch)},
-          {"--context", std::to_string(options.context)},
-          {"--embedding", std::to_string(options.embedding)},
-          {"--hidden", std::to_string(options.hidden)},
-          {"--layers", std::to_string(options.layers)},
-          {"--optimizer", optimizerName(options.optimizer.kind)},
-          {"--lr", fmt::format("{}", options.optimizer.learning_rate)},
-          {"--momentum", fmt::format("{}", options.optimizer.momentum)},
-          {"--precision", precisionName(options.precision)},
-          {"--seed", std::to_string(options.seed)},
-          {"--verify", options.verify ? "yes" : "no"},
-          {"--no-average", options.average ? "no" : "yes"},
-          {"--inject-fault", fault}};
 }
 
 }  // namespace tutti::train

@@ -11,21 +11,20 @@
 #include "tools/train/data.h"
 #include "tools/train/model.h"
 #include "tools/train/optimizer.h"
+#include "tools/train/traffic.h"
+#include "tools/train/training.h"
 
 namespace tutti::train {
 
 enum class Precision { kFp32, kFp64 };
 
-/// One bit of one parameter is flipped on `rank` after step `step`, before the check of that step.
-struct Fault {
-  std::size_t rank = 0;
-  std::size_t step = 0;  ///< counts from 1
-};
+enum class Mode { kTrain, kScaling, kExplainTraffic };
 
 struct Options {
+  Mode mode = Mode::kTrain;
   std::size_t steps = 100;
-  std::size_t batch = 64;  ///< examples per step, over all ranks
-  std::size_t context = 8;
+  std::size_t batch = 64;  ///< sequences per step, over all ranks; per rank in Mode::kScaling
+  Window window{8, 1};
   std::size_t embedding = 16;
   std::size_t hidden = 128;
   std::size_t layers = 2;
@@ -36,18 +35,27 @@ struct Options {
   std::size_t log_every = 10;
   bool verify = false;
   bool average = true;
+  bool uneven = false;   ///< counts by unevenCounts instead of batch
+  bool weighted = true;  ///< uneven only
   std::optional<Fault> fault;
+  std::string json;                  ///< path, "-" for standard output, empty for none
+  std::string html;                  ///< path, empty for none
+  std::optional<std::size_t> ranks;  ///< Mode::kScaling: the most ranks
+  TrafficQuestion traffic;           ///< Mode::kExplainTraffic
 };
 
 /// Reads and checks the command line. Nothing when it only asked for help or the version, which is printed.
 /// Throws UsageError, naming the option, its value and what is accepted.
 std::optional<Options> parseOptions(int argc, char** argv);
 
+/// Checks what depends on other options. Throws UsageError.
+void checkCombination(const Options& options);
+
 /// Checks what depends on the number of ranks. Throws UsageError.
 void checkAgainstRanks(const Options& options, std::size_t nranks);
 
-/// The network that the options and the text ask for. Throws UsageError when it has too many parameters.
-ModelShape modelShape(const Options& options, const Corpus& corpus);
+/// What `nranks` ranks train. Throws UsageError when the network has too many parameters.
+TrainingSetup trainingSetup(const Options& options, const Corpus& corpus, std::size_t nranks);
 
 std::string optimizerName(OptimizerKind kind);
 std::string precisionName(Precision precision);

@@ -3,24 +3,28 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <bit>
 
 #include "tools/train/gather.h"
 
 namespace tutti::train {
 
-CheckResult ReplicaCheck::compare(std::uint64_t gradient_hash) {
+CheckResult ReplicaCheck::compare(const RankReport& own) {
   const std::vector<std::uint64_t> own_hashes = hashEach(state_);
-  const std::array<std::uint64_t, 2> own{gradient_hash, combinedHash(own_hashes)};
-  const std::vector<std::uint64_t> all = gatherWords(comm_, own);
+  const std::array<std::uint64_t, 4> words{own.gradient_hash, combinedHash(own_hashes),
+                                           std::bit_cast<std::uint64_t>(own.loss), own.payload_bytes};
+  const std::vector<std::uint64_t> all = gatherWords(comm_, words);
   std::vector<std::uint64_t> gradients;
-  std::vector<std::uint64_t> states;
-  for (std::size_t at = 0; at < all.size(); at += own.size()) {
+  CheckResult result;
+  for (std::size_t at = 0; at < all.size(); at += words.size()) {
     gradients.push_back(all[at]);
-    states.push_back(all[at + 1]);
+    result.state_hashes.push_back(all[at + 1]);
+    result.losses.push_back(std::bit_cast<double>(all[at + 2]));
+    result.payload_bytes.push_back(all[at + 3]);
   }
-
-  CheckResult result{countDistinct(gradients), own[1], countDistinct(states), std::nullopt};
-  if (const auto odd = findOddRank(states)) {
+  result.distinct_gradients = countDistinct(gradients);
+  result.distinct_states = countDistinct(result.state_hashes);
+  if (const auto odd = findOddRank(result.state_hashes)) {
     result.difference =
         ReplicaDifference{odd->rank, odd->reference, odd->differing, firstDifferingTensor(*odd, own_hashes)};
   }

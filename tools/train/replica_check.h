@@ -19,22 +19,32 @@ struct ReplicaDifference {
   std::string tensor;         ///< the first one that differs between the two
 };
 
+/// What a rank tells the others of its step, besides the hash of its state.
+struct RankReport {
+  std::uint64_t gradient_hash = 0;
+  double loss = 0;
+  std::uint64_t payload_bytes = 0;
+};
+
+/// The same on all ranks. Vectors hold one value per rank.
 struct CheckResult {
+  std::vector<double> losses;
+  std::vector<std::uint64_t> state_hashes;
+  std::vector<std::uint64_t> payload_bytes;
   std::size_t distinct_gradients = 0;  ///< distinct gradient hashes among the ranks
-  std::uint64_t state_hash = 0;        ///< of this rank
   std::size_t distinct_states = 0;
   std::optional<ReplicaDifference> difference;
 };
 
-/// Compares the state of this rank with that of all others. Costs a hash of the state and an all-gather of 16
+/// Compares the state of this rank with that of all others. Costs a hash of the state and an all-gather of 32
 /// bytes; only where states differ, a second all-gather of one hash per tensor.
 class ReplicaCheck {
  public:
   /// `state` is watched: its memory must outlive this object.
   ReplicaCheck(Comm& comm, std::vector<NamedBytes> state) : comm_(comm), state_(std::move(state)) {}
 
-  /// All ranks get the same result, but for the state hash. Collective.
-  CheckResult compare(std::uint64_t gradient_hash);
+  /// Collective.
+  CheckResult compare(const RankReport& own);
 
  private:
   std::string firstDifferingTensor(const OddRank& odd, const std::vector<std::uint64_t>& own_hashes);

@@ -21,6 +21,7 @@
 #include "nccl.h"
 #include "tutti/error.h"
 #include "tutti/launch.h"
+#include "tutti/statistics.h"
 #include "tutti/stream.h"
 
 namespace tutti {
@@ -136,6 +137,13 @@ class Comm {
   ncclComm_t handle() const { return comm_; }
   /// Gives the handle away; the object is empty afterwards.
   ncclComm_t take() { return std::exchange(comm_, nullptr); }
+
+  /// What this rank has moved so far; see tutti/statistics.h.
+  tuttiStatistics_t statistics() const {
+    tuttiStatistics_t statistics;
+    check(tuttiCommStatistics(comm_, &statistics));
+    return statistics;
+  }
 
   void allReduce(const void* send, void* recv, std::size_t count, ncclDataType_t type, ncclRedOp_t op,
                  cudaStream_t stream = nullptr) {

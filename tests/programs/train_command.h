@@ -1,0 +1,52 @@
+// Runs tutti-train as its users do; what its test files share.
+#pragma once
+
+#include <chrono>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/harness/command.h"
+
+namespace tutti::test {
+
+inline constexpr std::chrono::seconds kTrainLimit(120);
+
+/// Payload is counted for the ring, whatever the library would choose by itself.
+inline const std::map<std::string, std::string> kRing{{"NCCL_ALGO", "Ring"}};
+
+inline CommandResult trainAlone(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "tutti-train");
+  return runCommand(std::move(arguments), kRing, kTrainLimit);
+}
+
+/// `launcher`: further options of tutti-run.
+inline CommandResult trainOn(int nranks, const std::vector<std::string>& arguments,
+                             const std::vector<std::string>& launcher = {}) {
+  std::vector<std::string> all{"tutti-run", "-n", std::to_string(nranks)};
+  all.insert(all.end(), launcher.begin(), launcher.end());
+  all.emplace_back("tutti-train");
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return runCommand(std::move(all), kRing, kTrainLimit);
+}
+
+inline std::string both(const CommandResult& result) {
+  return "stdout:\n" + result.out + "stderr:\n" + result.err;
+}
+
+inline std::string contentOf(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+/// The document in a file; a JSON null when there is none.
+inline nlohmann::json documentOf(const std::string& path) {
+  return nlohmann::json::parse(contentOf(path), nullptr, false);
+}
+
+}  // namespace tutti::test
