@@ -75,6 +75,7 @@ ncclResult_t initRank(const char* function, ncclComm_t* comm, const Join& join, 
 
 std::vector<int> devicesOf(int ndev, const int* devlist) {
   std::vector<int> devices;
+  devices.reserve(static_cast<std::size_t>(ndev));
   for (int i = 0; i < ndev; ++i) devices.push_back(devlist != nullptr ? devlist[i] : i);
   std::set<int> seen;
   for (const int device : devices) {
@@ -157,6 +158,7 @@ TUTTI_API(ncclResult_t, ncclCommInitAll, ncclComm_t* comm, int ndev, const int* 
     const auto& settings = Process::instance().settings();
     const ncclUniqueId id = tutti::openRendezvous(settings.bootstrap_port, settings.init_timeout);
     std::vector<CommInit> inits;
+    inits.reserve(devices.size());
     for (int rank = 0; rank < ndev; ++rank) {
       inits.push_back(prepare(
           "ncclCommInitAll", comm + rank,
@@ -207,14 +209,14 @@ TUTTI_API(ncclResult_t, ncclCommGetAsyncError, ncclComm_t comm, ncclResult_t* as
   });
 }
 
-TUTTI_API(ncclResult_t, ncclCommCount, const ncclComm_t comm, int* count) {
+TUTTI_API(ncclResult_t, ncclCommCount, ncclComm_t comm, int* count) {
   return guarded([&] {
     requirePointer("ncclCommCount", "count", count);
     *count = communicatorOf("ncclCommCount", comm)->nranks();
   });
 }
 
-TUTTI_API(ncclResult_t, ncclCommCuDevice, const ncclComm_t comm, int* device) {
+TUTTI_API(ncclResult_t, ncclCommCuDevice, ncclComm_t comm, int* device) {
   return guarded([&] {
     requirePointer("ncclCommCuDevice", "device", device);
     const auto handle = handleOf("ncclCommCuDevice", comm);
@@ -223,7 +225,7 @@ TUTTI_API(ncclResult_t, ncclCommCuDevice, const ncclComm_t comm, int* device) {
   });
 }
 
-TUTTI_API(ncclResult_t, ncclCommUserRank, const ncclComm_t comm, int* rank) {
+TUTTI_API(ncclResult_t, ncclCommUserRank, ncclComm_t comm, int* rank) {
   return guarded([&] {
     requirePointer("ncclCommUserRank", "rank", rank);
     *rank = communicatorOf("ncclCommUserRank", comm)->rank();

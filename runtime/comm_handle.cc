@@ -107,6 +107,7 @@ ncclResult_t makeCommunicators(std::vector<CommInit> inits) {
     make(inits[0]);
   } else {
     std::vector<std::thread> threads;
+    threads.reserve(inits.size());
     for (const CommInit& init : inits) threads.push_back(makeInThread(init));
     for (std::thread& thread : threads) {
       if (thread.joinable()) thread.join();
