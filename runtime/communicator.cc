@@ -188,8 +188,7 @@ void Communicator::requireAllReceived() const {
 }
 
 HostLinks Communicator::linksOf(const MeshLinks& links) {
-  return {links.inbound,    links.outbound, wiring_.peer_memory,
-          wiring_.accepted, scratch_,       settings_.copies_loans};
+  return {links.inbound, links.outbound, wiring_.peer_memory, wiring_.accepted, scratch_, settings_.loans};
 }
 
 bool Communicator::execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait) {

@@ -14,11 +14,6 @@
 namespace tutti {
 namespace {
 
-// Operations on less memory than this pass their loans through slots, although peers could get at the user's
-// memory: while it fits in the caches, lines that two cores write in turn cost more than a copy. Measured;
-// see kernels/README.md.
-constexpr std::uint64_t kLeastLentBytes = 4 << 20;
-
 /// Operations on more memory than this write their results past the caches, if they work on user memory
 /// directly: the results would not stay in the caches anyway.
 constexpr std::uint64_t kStreamedBytes = 32 << 20;
@@ -245,13 +240,13 @@ const RegionPlace& HostExecutor::regionOf(const Operand& operand) const {
 }
 
 SlotKind HostExecutor::kindOf(int peer, const Loan& loan, std::uint64_t bytes) const {
-  if (bytes == 0 || bytes_ < kLeastLentBytes) return SlotKind::inline_data;
+  if (bytes == 0 || bytes_ < links_.loans.least_bytes) return SlotKind::inline_data;
   const MemoryAccess& access = links_.accepted[index(peer)];
   if (access.direct) return SlotKind::address;
   const bool lies_in_regions =
       regionOf(loan.from).number != 0 && (!loan.returns || regionOf(loan.to).number != 0);
   if (access.regions && lies_in_regions) return SlotKind::region;
-  return access.copies && links_.copies_loans ? SlotKind::address : SlotKind::inline_data;
+  return access.copies && links_.loans.copies ? SlotKind::address : SlotKind::inline_data;
 }
 
 /// Copies the result that came back in a slot to where it belongs. Results of references are there already.

@@ -35,7 +35,7 @@ struct HostLinks {
   std::span<PeerMemory> peers;             ///< what this rank can do with their memory
   std::span<const MemoryAccess> accepted;  ///< what they can do with this rank's
   std::span<std::byte> scratch;            ///< for packets: hostScratchBytes(nranks)
-  bool copies_loans = false;               ///< lends memory that peers can only copy, where they can
+  LoanPolicy loans = {};
 };
 
 /// What an executor has moved to and from other ranks. Payload bytes: the users' elements, counted once, by

@@ -48,6 +48,15 @@ struct PlanOverride {
   friend bool operator==(const PlanOverride&, const PlanOverride&) = default;
 };
 
+/// When a rank lends user memory by reference instead of passing it through slots. Its own business: peers
+/// take what comes.
+struct LoanPolicy {
+  /// Only in operations on at least so many bytes. While the data fits in the caches, lines that two cores
+  /// write in turn cost more than a copy. Measured; see kernels/README.md.
+  std::uint64_t least_bytes = 4 << 20;
+  bool copies = false;  ///< also memory that peers can only copy (process_vm_readv)
+};
+
 /// One operation's plan, the same on every rank.
 struct Plan {
   Algorithm algorithm = Algorithm::single;

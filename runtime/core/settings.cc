@@ -140,11 +140,17 @@ constexpr Row kRows[] = {
       "how collectives are carried out: ring, direct or one_shot, then perhaps /slots or /packets; before "
       "NCCL_ALGO and NCCL_PROTO; equal on all ranks; default chosen by size"},
      readPlan},
+    {{"TUTTI_LEND_BYTES", "4194304",
+      "operations on at least so many bytes let peers work on registered buffers in place; smaller ones pass "
+      "through slots"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       s.loans.least_bytes = wholeNumber(r, v, 0, std::uint64_t{1} << 62);
+     }},
     {{"TUTTI_PROCESS_VM", "0",
       "1: ranks of other processes copy large unregistered buffers by process_vm_readv, where the system "
       "permits; "
       "0: such buffers pass through slots, which was faster wherever it was measured"},
-     [](Settings& s, const Row& r, std::string_view v) { s.copies_loans = wholeNumber(r, v, 0, 1) == 1; }},
+     [](Settings& s, const Row& r, std::string_view v) { s.loans.copies = wholeNumber(r, v, 0, 1) == 1; }},
     {{"TUTTI_BOOTSTRAP_PORT", "0", "TCP port on which ncclGetUniqueId listens; 0 takes any free port"},
      [](Settings& s, const Row& r, std::string_view v) {
        s.bootstrap_port = static_cast<std::uint16_t>(wholeNumber(r, v, 0, 65535));

@@ -22,7 +22,7 @@ struct Settings {
   std::chrono::milliseconds stall_timeout;  ///< progress must be seen within this once all have entered
   LinkShape links;
   PlanOverride plan;
-  bool copies_loans = false;         ///< peers copy unregistered memory by process_vm_readv
+  LoanPolicy loans;
   std::uint16_t bootstrap_port = 0;  ///< 0: any free port
   LogLevel log_level = LogLevel::none;
   std::string log_file;              ///< empty: standard error

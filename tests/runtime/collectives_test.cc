@@ -32,6 +32,19 @@ TEST(Collectives, SixtyFourRanks) {
   EXPECT_EQ(test::runRanks(64, [](Comm& comm) { test::conform(comm, 64, 8, 3000); }), test::noErrors(64));
 }
 
+TEST(Collectives, LargerThanTheCaches) {
+  // Results are written past the caches, into the memory of the other rank.
+  EXPECT_EQ(
+      test::runRanks(2,
+                     [](Comm& comm) {
+                       for (const Collective collective : {Collective::all_reduce, Collective::all_gather}) {
+                         const Descriptor d{.collective = collective, .count = 9'000'001};
+                         test::checkOperation(comm, d, 12, {});
+                       }
+                     }),
+      test::noErrors(2));
+}
+
 /// Sums whose bits depend on the order of summation, averaged by 5 ranks: each rank's result, as bits.
 std::vector<std::vector<std::uint32_t>> averageBits() {
   constexpr int kRanks = 5;

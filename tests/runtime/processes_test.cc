@@ -95,8 +95,12 @@ class Ways : public testing::TestWithParam<const char*> {};  // of carrying out 
 
 TEST_P(Ways, Conform) {
   for (const int nranks : {2, 3, 5}) {
-    Group group(nranks, {"conform", "8"}, {{"TUTTI_PLAN", GetParam()}});
-    expectSuccess(group.wait());
+    for (const char* process_vm : {"0", "1"}) {
+      // Small buffers are lent, too: registered ones always, others where the system permits.
+      Group group(nranks, {"conform", "8"},
+                  {{"TUTTI_PLAN", GetParam()}, {"TUTTI_LEND_BYTES", "64"}, {"TUTTI_PROCESS_VM", process_vm}});
+      expectSuccess(group.wait());
+    }
   }
 }
 
