@@ -160,10 +160,17 @@ class Loop {
   static constexpr std::size_t kGroup = E::kGroup;
 
  public:
-  [[gnu::always_inline]] static void run(const Operands<E>& operands) {
+  /// Whole steps only. Returns how many bytes of each operand are done.
+  [[gnu::always_inline]] static std::size_t steps(const Operands<E>& operands) {
     const std::size_t bytes = operands.args.n * E::kBytes;
     std::size_t at = 0;
     for (; at + kGroup * kStepBytes <= bytes; at += kGroup * kStepBytes) step<kGroup>(operands, at);
+    return at;
+  }
+
+  /// What remains: single vectors, and less than a vector.
+  [[gnu::always_inline]] static void rest(const Operands<E>& operands, std::size_t at) {
+    const std::size_t bytes = operands.args.n * E::kBytes;
     for (; at + kStepBytes <= bytes; at += kStepBytes) step<1>(operands, at);
     if (at < bytes) tail(operands, at, bytes - at);
   }
@@ -266,10 +273,17 @@ void combineDirectly(const CombineArgs& args) {
                              args.dsts[0],
                              args.dst_count == 2 ? args.dsts[1] : nullptr,
                              factors};
-  if (args.stream != 0) return Loop<E, kReduction, 0, 0>::run(operands);
-  if (has_two && args.dst_count == 1) return Loop<E, kReduction, 2, 1>::run(operands);
-  if (has_two && args.dst_count == 2) return Loop<E, kReduction, 2, 2>::run(operands);
-  Loop<E, kReduction, 0, 0>::run(operands);
+  // Loops for fixed numbers of operands are for long operands; what they leave is done by the general one.
+  using General = Loop<E, kReduction, 0, 0>;
+  std::size_t done = 0;
+  if (has_two && args.dst_count == 1 && args.stream == 0) {
+    done = Loop<E, kReduction, 2, 1>::steps(operands);
+  } else if (has_two && args.dst_count == 2 && args.stream == 0) {
+    done = Loop<E, kReduction, 2, 2>::steps(operands);
+  } else {
+    done = General::steps(operands);
+  }
+  General::rest(operands, done);
 }
 
 template <class E, DataType kType, Reduction kReduction>
