@@ -228,19 +228,19 @@ ncclResult_t pncclCommCuDevice(const ncclComm_t comm, int* device);
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int* rank);
 ncclResult_t pncclCommUserRank(const ncclComm_t comm, int* rank);
 
-/// Page-aligned host memory of `size` bytes (0 is accepted). Contents are zero. Once registered, ranks in other
-/// processes read and write it in place.
+/// Page-aligned host memory of `size` bytes (0 is accepted). Contents are zero. Once registered, ranks in
+/// other processes read and write it in place.
 ncclResult_t ncclMemAlloc(void** ptr, size_t size);
 ncclResult_t pncclMemAlloc(void** ptr, size_t size);
 
-/// Frees memory of ncclMemAlloc. NULL is accepted; any other pointer is ncclInvalidArgument; memory that is still
-/// registered is ncclInvalidUsage.
+/// Frees memory of ncclMemAlloc. NULL is accepted; any other pointer is ncclInvalidArgument; memory that is
+/// still registered is ncclInvalidUsage.
 ncclResult_t ncclMemFree(void* ptr);
 ncclResult_t pncclMemFree(void* ptr);
 
-/// Registers `size` bytes at `buff` with the communicator, on this rank alone: operations on them then need no
-/// copy, where the memory is of ncclMemAlloc. Other memory is accepted and gains nothing. Registering a byte
-/// twice is ncclInvalidUsage.
+/// Registers `size` bytes at `buff` with the communicator, on this rank alone: operations on them then need
+/// no copy, where the memory is of ncclMemAlloc. Other memory is accepted and gains nothing. Registering a
+/// byte twice is ncclInvalidUsage.
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle);
 ncclResult_t pncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle);
 

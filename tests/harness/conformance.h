@@ -144,20 +144,22 @@ inline std::vector<std::byte> checkOperation(Comm& comm, const Descriptor& d, st
     }
   }
   std::vector<std::byte> result(recv, recv + outputs * size);
-  if (place.in_place && has_result) return result;  // where there is no result, there is no place for it either
+  if (place.in_place && has_result)
+    return result;  // where there is no result, there is no place for it either
   const auto isGuard = [](std::byte b) { return b == kGuard; };
   if (!std::all_of(out.data(), recv, isGuard) || !std::all_of(recv + outputs * size, out.end(), isGuard)) {
     fail("memory around the output was written");
   }
   for (std::uint64_t i = 0; i < inputs; ++i) {
-    if (decode(d.type, send + i * size) != inputValue(seed, rank, i, d.type, d.op)) fail("the input was changed");
+    if (decode(d.type, send + i * size) != inputValue(seed, rank, i, d.type, d.op))
+      fail("the input was changed");
   }
   return result;
 }
 
 /// `rounds` operations drawn from the seed, the same on all ranks; up to `most` elements each.
 inline void conform(Comm& comm, std::uint64_t seed, int rounds, std::uint64_t most) {
-  std::mt19937_64 random(seed);                                              // what all ranks agree on
+  std::mt19937_64 random(seed);                                                 // what all ranks agree on
   std::mt19937_64 own(seed ^ (static_cast<std::uint64_t>(comm.rank()) << 32));  // what is each rank's own
   for (int round = 0; round < rounds; ++round) {
     Descriptor d;
