@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -25,12 +26,15 @@ namespace {
 constexpr std::uint32_t kSpins = 30;
 
 std::uint32_t spinsFor(const Wiring& wiring) {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (::sched_getaffinity(0, sizeof(cores), &cores) != 0) return 0;
-  // All ranks are on this host. Where they outnumber the cores, the peer waits for the core that a spin would
-  // hold.
-  return wiring.peers.size() <= static_cast<std::size_t>(CPU_COUNT(&cores)) ? kSpins : 0;
+  // All ranks are on this host. Where they outnumber the cores that they may use, the peer waits for the core
+  // that a spin would hold. Ranks may be bound to a core each, so it is the cores of all that count.
+  std::size_t cores = 0;
+  for (std::size_t word = 0; word < wiring.peers[0].cores.size(); ++word) {
+    std::uint64_t any = 0;
+    for (const PeerInfo& peer : wiring.peers) any |= peer.cores[word];
+    cores += static_cast<std::size_t>(std::popcount(any));
+  }
+  return wiring.peers.size() <= cores ? kSpins : 0;
 }
 
 /// The settings with what this machine adds to them.

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -81,6 +82,9 @@ PeerInfo describeSelf(const std::array<std::uint8_t, 16>& process_token) {
   self.boot_id = bootId();
   self.process_token = process_token;
   ::gethostname(self.host.data(), self.host.size() - 1);
+  // A machine with more cores than the mask has bits leaves it empty: ranks then wait politely.
+  if (::sched_getaffinity(0, sizeof(self.cores), reinterpret_cast<cpu_set_t*>(self.cores.data())) < 0)
+    self.cores = {};
   return self;
 }
 

@@ -304,6 +304,12 @@ void Sim::settle(int rank, SimLink& link, std::uint64_t before) {
   }
 }
 
+Scale Sim::scaleOf(int rank) const {
+  const Descriptor& d = plan_.descriptor;
+  return d.op == RedOp::premul_sum ? options_.scales[static_cast<std::size_t>(rank)]
+                                   : averageScale(d.type, plan_.nranks);
+}
+
 bool Sim::awaitWhole(int rank, std::uint32_t lane, Operands srcs) {
   for (const Operand& operand : srcs) {
     if (!usesPackets() || operand.where != Operand::Where::inbound_slot) continue;
@@ -358,16 +364,22 @@ bool Sim::Executor::combine(Operands dsts, Operands srcs, std::uint64_t n, Last 
   if (!sim_.pause(rank_, lane_) || !sim_.awaitWhole(rank_, lane_, srcs)) return false;
   std::array<std::byte*, kMaxCombineOperands> to{};
   std::array<const std::byte*, kMaxCombineOperands> from{};
+  std::array<Scale, kMaxCombineOperands> scales{};
   CombineArgs args{.dsts = to.data(),
                    .srcs = from.data(),
                    .dst_count = static_cast<std::uint32_t>(dsts.size()),
                    .src_count = static_cast<std::uint32_t>(srcs.size()),
                    .n = n,
+                   .scales = scales.data(),
                    .nranks = sim_.plan_.nranks,
                    .last = last == Last::yes};
   for (std::size_t i = 0; i < srcs.size(); ++i) {
     from[i] = sim_.resolveSource(rank_, lane_, srcs[i], n).data;
-    if (srcs[i].is_own) args.own |= std::uint64_t{1} << i;
+    if (!srcs[i].is_own) continue;
+    args.own |= std::uint64_t{1} << i;
+    const bool is_slot = srcs[i].where == Operand::Where::inbound_slot;
+    const int owner = is_slot ? sim_.inbound(rank_, lane_, srcs[i].link).ends.from : rank_;
+    scales[i] = sim_.scaleOf(owner);
   }
   for (std::size_t i = 0; i < dsts.size(); ++i)
     to[i] = sim_.resolveDestination(rank_, lane_, dsts[i], n).data;

@@ -33,9 +33,10 @@ struct SimOptions {
   std::vector<LinkEnds> links;  ///< of each lane
   std::uint32_t slot_count = 2;
   std::uint64_t seed = 0;
-  std::size_t input_bytes = 0;   ///< per rank
-  std::size_t output_bytes = 0;  ///< per rank
-  bool in_place = false;         ///< input is part of output (or the reverse), at `in_place_offset`
+  std::size_t input_bytes = 0;     ///< per rank
+  std::size_t output_bytes = 0;    ///< per rank
+  std::vector<Scale> scales = {};  ///< by rank: what its contribution is multiplied by, for premul_sum
+  bool in_place = false;           ///< input is part of output (or the reverse), at `in_place_offset`
   std::function<std::size_t(int rank)> in_place_offset = nullptr;  ///< bytes; into the larger of the two
 };
 
@@ -151,6 +152,7 @@ class Sim {
   Slot& publish(int rank, std::uint32_t lane, Outbound out, std::uint64_t n, SlotKind kind);
   void requireReadByPeer(int rank, std::uint32_t lane, std::uint16_t number);
   void settle(int rank, SimLink& link, std::uint64_t before);
+  Scale scaleOf(int rank) const;
   bool awaitWhole(int rank, std::uint32_t lane, Operands srcs);
   bool usesPackets() const { return plan_.slots == SlotForm::packets; }
   static void poison(Slot& slot);

@@ -21,6 +21,7 @@ struct PeerInfo {
   std::array<std::uint8_t, 16> process_token{};  ///< random, one per process
   std::array<char, 64> host{};                   ///< host name, zero-terminated
   std::array<char, 16> mailbox{};                ///< abstract Unix socket, zero-terminated; see shm/mailbox.h
+  std::array<std::uint64_t, 16> cores{};         ///< bit c of the whole: may run on core c
   LinkShape links;
   PlanOverride plan;
 };

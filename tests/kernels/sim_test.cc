@@ -40,8 +40,6 @@ struct Scenario {
 Scenario scenarioOf(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto below = [&random](std::uint64_t n) { return random() % n; };
-  constexpr DataType kTypes[] = {DataType::float32, DataType::float64, DataType::int32, DataType::bfloat16};
-  constexpr RedOp kOps[] = {RedOp::sum, RedOp::avg, RedOp::max};
   Scenario s;
   s.nranks = static_cast<int>(1 + below(8));
   s.shape = {.lanes = static_cast<std::uint32_t>(1 + below(3)),
@@ -50,12 +48,24 @@ Scenario scenarioOf(std::uint64_t seed) {
              .packet_bytes = 48};
   s.variant = test::kVariants[below(std::size(test::kVariants))];
   s.descriptor.collective = static_cast<Collective>(below(kCollectiveCount));
-  s.descriptor.type = kTypes[below(4)];
-  s.descriptor.op = isReduction(s.descriptor.collective) ? kOps[below(3)] : RedOp::sum;
+  s.descriptor.type = static_cast<DataType>(below(kDataTypeCount));
+  s.descriptor.op =
+      isReduction(s.descriptor.collective) ? static_cast<RedOp>(below(kAllRedOpCount)) : RedOp::sum;
   s.descriptor.root = static_cast<int>(below(static_cast<std::uint64_t>(s.nranks)));
   s.descriptor.count = below(4) == 0 ? below(8) : below(400);
   s.in_place = below(2) == 0;
   return s;
+}
+
+/// The scalars of premul_sum.
+std::vector<Scale> scalesOf(const Scenario& s) {
+  std::vector<Scale> scales;
+  for (int rank = 0; rank < s.nranks; ++rank) {
+    std::byte scalar[8] = {};
+    test::encode(s.descriptor.type, scalar, test::premulScalar(rank));
+    scales.push_back(scaleFrom(s.descriptor.type, scalar));
+  }
+  return scales;
 }
 
 std::unique_ptr<Sim> makeSim(const Scenario& s, const Plan& plan, std::uint64_t seed) {
@@ -74,6 +84,7 @@ std::unique_ptr<Sim> makeSim(const Scenario& s, const Plan& plan, std::uint64_t 
           .seed = seed,
           .input_bytes = test::inputCount(s.descriptor.collective, s.nranks, s.descriptor.count) * size,
           .output_bytes = test::outputCount(s.descriptor.collective, s.nranks, s.descriptor.count) * size,
+          .scales = scalesOf(s),
           .in_place = s.in_place,
           .in_place_offset = offset});
   for (int rank = 0; rank < s.nranks; ++rank) {
@@ -81,7 +92,8 @@ std::unique_ptr<Sim> makeSim(const Scenario& s, const Plan& plan, std::uint64_t 
     // In place, a broadcast's non-roots have no input of their own; theirs is overwritten, which is harmless
     // here.
     for (std::uint64_t i = 0; i < n; ++i) {
-      test::encode(s.descriptor.type, sim->input(rank) + i * size, test::inputValue(seed, rank, i));
+      test::encode(s.descriptor.type, sim->input(rank) + i * size,
+                   test::inputValue(seed, rank, i, s.descriptor.type, s.descriptor.op));
     }
   }
   return sim;
