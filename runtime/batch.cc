@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "kernels/host/fibre_runner.h"
-#include "runtime/launch_scope.h"
 #include "runtime/process.h"
 #include "runtime/stream.h"
 
@@ -22,7 +21,6 @@ void copyToSelf(const Task& send, const Task& receive) {
 }  // namespace
 
 void launchInline(Communicator& communicator, const Task& task) {
-  const LaunchScope scope;
   if (!communicator.carryOut(task, nullptr)) throw communicator.faultError();
 }
 
@@ -147,7 +145,6 @@ std::optional<Error> Batch::firstFault() const {
 }
 
 void Batch::carryOut() noexcept {
-  const LaunchScope scope;
   std::uint32_t spins = std::numeric_limits<std::uint32_t>::max();
   for (const Share& share : shares_) spins = std::min(spins, share.communicator->spins());
   FibreRunner runner(spins);
