@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,11 @@ std::byte* ordinaryMemory(std::size_t bytes) {
     std::fprintf(stderr, "no memory for %zu bytes\n", bytes);
     std::exit(1);
   }
+  struct Free {
+    void operator()(void* owned) const { std::free(owned); }
+  };
+  static std::vector<std::unique_ptr<void, Free>> all;  // until the program ends
+  all.emplace_back(memory);
   auto* const first = static_cast<std::byte*>(memory);
   std::fill_n(first, bytes, std::byte{0x3f});  // pages that nobody wrote are one shared page of zeros
   return first;

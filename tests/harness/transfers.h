@@ -18,7 +18,8 @@ inline void require(bool holds, const std::string& what) {
 
 /// What rank `from` sends to rank `to` as element i of message `message`.
 inline std::int32_t element(int from, int to, int message, std::size_t i) {
-  return static_cast<std::int32_t>(((from * 64 + to) * 1000 + message) * 7919 + static_cast<int>(i));
+  const auto whose = static_cast<std::uint32_t>((from * 64 + to) * 1000 + message);
+  return static_cast<std::int32_t>(whose * 7919U + static_cast<std::uint32_t>(i));
 }
 
 inline std::vector<std::int32_t> message(int from, int to, int number, std::size_t count) {
