@@ -35,14 +35,15 @@ boost::context::stack_context StackPool::take() {
   if (free_.empty()) return boost::context::protected_fixedsize_stack(kStackBytes).allocate();
   const boost::context::stack_context stack = free_.back();
   free_.pop_back();
-#if defined(__SANITIZE_ADDRESS__)
-  // The frames below a fibre's body never return, so their red zones are still marked.
-  __asan_unpoison_memory_region(static_cast<char*>(stack.sp) - stack.size, stack.size);
-#endif
   return stack;
 }
 
 void StackPool::giveBack(boost::context::stack_context& stack) noexcept {
+#if defined(__SANITIZE_ADDRESS__)
+  // The frames below a fibre's body never return, so their red zones are still marked: for the next fibre, and for
+  // whatever is mapped here once the stack is freed.
+  __asan_unpoison_memory_region(static_cast<char*>(stack.sp) - stack.size, stack.size);
+#endif
   try {
     if (free_.capacity() == 0) free_.reserve(kMostKept);
     if (free_.size() < kMostKept) {
