@@ -1,6 +1,6 @@
 // {fmt} compiled once. Debian ships its headers and a shared library; the shared one must not be needed by
-// libtutti.so, and header-only use would compile it again in every source (nine tenths of the time of a build with
-// sanitizers). These are the instantiations that the library's own build makes.
+// libtutti.so, and header-only use would compile it again in every source (nine tenths of the time of a build
+// with sanitizers). These are the instantiations that the library's own build makes.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
@@ -13,7 +13,8 @@ template FMT_API auto locale_ref::get<std::locale>() const -> std::locale;
 template FMT_API auto thousands_sep_impl(locale_ref) -> thousands_sep_result<char>;
 template FMT_API auto decimal_point_impl(locale_ref) -> char;
 template FMT_API void buffer<char>::append(const char*, const char*);
-template FMT_API void vformat_to(buffer<char>&, string_view, basic_format_args<buffer_context<char>>, locale_ref);
+template FMT_API void vformat_to(buffer<char>&, string_view, basic_format_args<buffer_context<char>>,
+                                 locale_ref);
 
 }  // namespace detail
 FMT_END_NAMESPACE

@@ -40,8 +40,8 @@ boost::context::stack_context StackPool::take() {
 
 void StackPool::giveBack(boost::context::stack_context& stack) noexcept {
 #if defined(__SANITIZE_ADDRESS__)
-  // The frames below a fibre's body never return, so their red zones are still marked: for the next fibre, and for
-  // whatever is mapped here once the stack is freed.
+  // The frames below a fibre's body never return, so their red zones are still marked: for the next fibre,
+  // and for whatever is mapped here once the stack is freed.
   __asan_unpoison_memory_region(static_cast<char*>(stack.sp) - stack.size, stack.size);
 #endif
   try {
