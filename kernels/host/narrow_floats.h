@@ -69,7 +69,9 @@ template <int kMantissa, int kSmallestNormalExponent>
   const F32 clamped = most < magnitude ? most : magnitude;
   const I32 smallest = I32{} + ((kSmallestNormalExponent + 127) << 23);
   const I32 exponent = bitsAs<I32>(clamped) & 0x7f800000;
-  const F32 unit = bitsAs<F32>((exponent > smallest ? exponent : smallest) + ((23 - kMantissa) << 23));
+  const U32 larger = bitsAs<U32>(exponent > smallest ? exponent : smallest);
+  const F32 unit =
+      bitsAs<F32>(larger + ((23U - kMantissa) << 23));  // wraps for NaN, whatever the unit: NaN stays
   const F32 rounded = (clamped + unit) - unit;
   return bitsAs<F32>(bitsAs<I32>(rounded) | (bits & ~kMagnitudeBits));
 }
