@@ -44,13 +44,13 @@ void Fibre::resume() {
 #endif
 }
 
-void Fibre::arriveInside() {
+inline void Fibre::arriveInside() {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(inside_fake_stack_, &outside_bottom_, &outside_size_);
 #endif
 }
 
-void Fibre::leaveInside([[maybe_unused]] bool for_good) {
+inline void Fibre::leaveInside([[maybe_unused]] bool for_good) {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(for_good ? nullptr : &inside_fake_stack_, outside_bottom_, outside_size_);
 #endif
