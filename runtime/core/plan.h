@@ -53,7 +53,7 @@ struct PlanOverride {
 struct LoanPolicy {
   /// Only in operations on at least so many bytes. While the data fits in the caches, lines that two cores
   /// write in turn cost more than a copy. Measured; see kernels/README.md.
-  std::uint64_t least_bytes = 4 << 20;
+  std::uint64_t least_bytes = 16 << 20;
   bool copies = false;  ///< also memory that peers can only copy (process_vm_readv)
 };
 

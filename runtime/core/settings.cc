@@ -140,7 +140,7 @@ constexpr Row kRows[] = {
       "how collectives are carried out: ring, direct or one_shot, then perhaps /slots or /packets; before "
       "NCCL_ALGO and NCCL_PROTO; equal on all ranks; default chosen by size"},
      readPlan},
-    {{"TUTTI_LEND_BYTES", "4194304",
+    {{"TUTTI_LEND_BYTES", "16777216",
       "operations on at least so many bytes let peers work on registered buffers in place; smaller ones pass "
       "through slots"},
      [](Settings& s, const Row& r, std::string_view v) {
