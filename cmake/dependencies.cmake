@@ -20,9 +20,9 @@ add_library(boost_context STATIC IMPORTED GLOBAL)
 set_target_properties(boost_context PROPERTIES IMPORTED_LOCATION ${boost_context_ARCHIVE}
                                                INTERFACE_INCLUDE_DIRECTORIES ${boost_context_INCLUDE})
 find_package(fmt REQUIRED)
-# {fmt} compiled once, where its version is one that cmake/fmt.cc can compile; else in every source.
+# {fmt} compiled once, where its version is one that runtime/core/fmt.cc can compile; else in every source.
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
-try_compile(TUTTI_FMT_COMPILES ${CMAKE_BINARY_DIR}/fmt_check ${CMAKE_CURRENT_LIST_DIR}/fmt.cc CXX_STANDARD 20)
+try_compile(TUTTI_FMT_COMPILES ${CMAKE_BINARY_DIR}/fmt_check ${PROJECT_SOURCE_DIR}/runtime/core/fmt.cc CXX_STANDARD 20)
 unset(CMAKE_TRY_COMPILE_TARGET_TYPE)
 if(TUTTI_TOOLS OR TUTTI_BENCH)
   find_package(CLI11 REQUIRED)
