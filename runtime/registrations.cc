@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <iterator>
 
 #include "runtime/process.h"
 #include "tutti/error.h"
@@ -28,7 +30,7 @@ void* Registrations::add(const void* buffer, std::size_t bytes, std::string* not
           ncclInvalidUsage,
           fmt::format("ncclCommRegister: {} bytes at {} overlap {} bytes at {}, which are registered with "
                       "this communicator already. Register a buffer once; ncclCommDeregister ends it",
-                      bytes, buffer, before.bytes, reinterpret_cast<const void*>(before.begin)));
+                      bytes, buffer, before.bytes, std::bit_cast<const void*>(before.begin)));
     }
   }
   Buffer made{.begin = begin, .bytes = bytes, .region = 0, .region_offset = 0};
@@ -63,7 +65,7 @@ std::uint32_t Registrations::publish(const Segment& segment) {
 void Registrations::forget(const Buffer& buffer) {
   if (buffer.region == 0) return;
   table_.entry(buffer.region).number.store(0, std::memory_order_release);
-  process_.unpin(reinterpret_cast<const void*>(buffer.begin));
+  process_.unpin(std::bit_cast<const void*>(buffer.begin));
 }
 
 void Registrations::remove(const void* handle) {

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <sys/uio.h>
 
+#include <bit>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "runtime/core/unique_fd.h"
 #include "tutti/error.h"
@@ -43,40 +45,40 @@ MemoryAccess PeerMemory::probe(const SegmentToken& token, std::uint64_t address,
   return access;
 }
 
+/// The region's memory, mapped at the first call. Throws Error.
+const Segment& PeerMemory::segmentOf(std::uint32_t region) {
+  if (const auto found = mapped_.find(region); found != mapped_.end()) return *found->second;
+  const RegionEntry& entry = regions_->entry(region);
+  if (entry.number.load(std::memory_order_acquire) != region) {
+    throw Error(
+        ncclInvalidUsage,
+        fmt::format("its region {} is gone: was the buffer freed or deregistered during the operation?",
+                    region));
+  }
+  forgetDeadRegions();
+  std::shared_ptr<Segment> segment = cache_->find(entry.token);
+  if (segment == nullptr) {
+    const UniqueFd opened = openOf(pid_, entry.fd);
+    if (!opened) {
+      throw Error(ncclSystemError,
+                  fmt::format("opening its region {}: {} (errno {})", region, std::strerror(errno), errno));
+    }
+    segment = cache_->map(entry.token, opened.get(), entry.bytes);
+  }
+  return *mapped_.emplace(region, std::move(segment)).first->second;
+}
+
 std::byte* PeerMemory::map(std::uint32_t region, std::uint64_t offset, std::uint64_t bytes,
                            std::string* error) {
-  auto found = mapped_.find(region);
-  if (found == mapped_.end()) {
-    const RegionEntry& entry = regions_->entry(region);
-    if (entry.number.load(std::memory_order_acquire) != region) {
-      *error = fmt::format(
-          "its region {} is gone: was the buffer freed or deregistered during the operation?", region);
-      return nullptr;
-    }
-    forgetDeadRegions();
-    try {
-      std::shared_ptr<Segment> segment = cache_->find(entry.token);
-      if (segment == nullptr) {
-        const UniqueFd opened = openOf(pid_, entry.fd);
-        if (!opened) {
-          *error = fmt::format("opening its region {}: {} (errno {})", region, std::strerror(errno), errno);
-          return nullptr;
-        }
-        segment = cache_->map(entry.token, opened.get(), entry.bytes);
-      }
-      found = mapped_.emplace(region, std::move(segment)).first;
-    } catch (const Error& failed) {
-      *error = failed.what();
-      return nullptr;
-    }
-  }
-  const Segment& segment = *found->second;
-  if (offset > segment.bytes() || bytes > segment.bytes() - offset) {
+  try {
+    const Segment& segment = segmentOf(region);
+    if (offset <= segment.bytes() && bytes <= segment.bytes() - offset) return segment.data() + offset;
     *error = fmt::format("bytes {} to {} of its region {} of {} bytes", offset, offset + bytes, region,
                          segment.bytes());
-    return nullptr;
+  } catch (const Error& failed) {
+    *error = failed.what();
   }
-  return segment.data() + offset;
+  return nullptr;
 }
 
 /// Gives back what the peer has freed since: the memory lives until its last mapping goes.
@@ -89,14 +91,14 @@ void PeerMemory::forgetDeadRegions() {
 bool PeerMemory::read(std::byte* to, std::uint64_t from_address, std::size_t bytes,
                       std::string* error) const {
   const iovec local{to, bytes};
-  const iovec remote{reinterpret_cast<void*>(from_address), bytes};
+  const iovec remote{std::bit_cast<void*>(from_address), bytes};
   return finished(::process_vm_readv(pid_, &local, 1, &remote, 1, 0), bytes, "process_vm_readv", error);
 }
 
 bool PeerMemory::write(std::uint64_t to_address, const std::byte* from, std::size_t bytes,
                        std::string* error) const {
   const iovec local{const_cast<std::byte*>(from), bytes};
-  const iovec remote{reinterpret_cast<void*>(to_address), bytes};
+  const iovec remote{std::bit_cast<void*>(to_address), bytes};
   return finished(::process_vm_writev(pid_, &local, 1, &remote, 1, 0), bytes, "process_vm_writev", error);
 }
 

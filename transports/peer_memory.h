@@ -45,6 +45,7 @@ class PeerMemory {
   bool isSameProcess() const { return is_same_process_; }
 
  private:
+  const Segment& segmentOf(std::uint32_t region);
   void forgetDeadRegions();
 
   std::int32_t pid_;

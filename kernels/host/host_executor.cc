@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cassert>
 #include <chrono>
 #include <cstring>
@@ -85,8 +86,8 @@ bool HostExecutor::resolve(const LinkView& link, const SlotHeader& header, std::
   held.is_in_place = true;
   if (header.kind == SlotKind::region) return resolveRegions(link, header, held);
   if (links_.peers[index(link.peer)].isSameProcess()) {
-    held.from = reinterpret_cast<const std::byte*>(header.from);
-    held.to = reinterpret_cast<std::byte*>(header.to);
+    held.from = std::bit_cast<const std::byte*>(header.from);
+    held.to = std::bit_cast<std::byte*>(header.to);
     return true;
   }
   // The slot's own bytes are free: they hold what the kernel copies.
