@@ -232,7 +232,7 @@ TUTTI_API(ncclResult_t, ncclCommUserRank, ncclComm_t comm, int* rank) {
   });
 }
 
-TUTTI_API(ncclResult_t, ncclCommRegister, const ncclComm_t comm, void* buff, size_t size, void** handle) {
+TUTTI_API(ncclResult_t, ncclCommRegister, ncclComm_t comm, void* buff, size_t size, void** handle) {
   return guarded([&] {
     requirePointer("ncclCommRegister", "handle", handle);
     *handle = nullptr;
@@ -240,7 +240,7 @@ TUTTI_API(ncclResult_t, ncclCommRegister, const ncclComm_t comm, void* buff, siz
   });
 }
 
-TUTTI_API(ncclResult_t, ncclCommDeregister, const ncclComm_t comm, void* handle) {
+TUTTI_API(ncclResult_t, ncclCommDeregister, ncclComm_t comm, void* handle) {
   return guarded([&] {
     requirePointer("ncclCommDeregister", "handle", handle);
     communicatorOf("ncclCommDeregister", comm)->deregisterBuffer(handle);
