@@ -146,9 +146,11 @@ void HostExecutor::release(Inbound in) {
       unreachable(link, error);
       return;
     }
-    if (streamed_) streamingFence();
-    streamed_ = false;
   }
+  // Also where nothing was left with the peer: what went past the caches into this rank's own output must be
+  // ordered before whatever its user does next to hand it on.
+  if (streamed_) streamingFence();
+  streamed_ = false;
   // Orders our reads of the slot, and the result that we left, before the sender's next accesses; pairs with
   // the acquire in reserve and drain.
   link.released->value.store(sequence + 1, std::memory_order_release);

@@ -43,7 +43,7 @@ std::vector<Draw> drawsOf(std::uint64_t seed, int nranks, int count) {
   return draws;
 }
 
-/// Numbers of all magnitudes, and one in four any bits at all.
+/// Any bits at all: numbers of all magnitudes, denormals, infinities and NaNs.
 Bytes inputOf(const Draw& draw, int rank, std::size_t bytes) {
   std::mt19937_64 random(draw.seed + static_cast<std::uint64_t>(rank) * 0x9e3779b97f4a7c15ULL);
   Bytes input(bytes);
