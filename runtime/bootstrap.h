@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "runtime/secure_channel.h"
+#include "transports/secure_channel.h"
 #include "runtime/unique_id.h"
 #include "transports/transport.h"
 

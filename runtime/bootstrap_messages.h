@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/secure_channel.h"
+#include "transports/secure_channel.h"
 
 namespace tutti {
 

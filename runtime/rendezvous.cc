@@ -21,6 +21,7 @@
 #include "runtime/bootstrap_messages.h"
 #include "runtime/core/types.h"
 #include "runtime/core/unique_fd.h"
+#include "runtime/unique_id.h"
 #include "tutti/error.h"
 
 namespace tutti {

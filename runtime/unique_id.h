@@ -6,11 +6,9 @@
 #include <string>
 
 #include "nccl.h"
+#include "transports/secure_channel.h"
 
 namespace tutti {
-
-/// 256 bits that only the ranks of one communicator know. Never logged.
-using Secret = std::array<std::uint8_t, 32>;
 
 /// The contents of an ncclUniqueId, position independent.
 struct UniqueId {

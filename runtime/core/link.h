@@ -67,7 +67,8 @@ struct LinkView {
   std::byte* data = nullptr;      ///< slot_count * slot_bytes
   std::uint32_t slot_count = 0;
   std::uint32_t slot_bytes = 0;
-  std::int32_t peer = -1;  ///< the rank at the other end
+  std::int32_t peer = -1;   ///< the rank at the other end
+  bool is_network = false;  ///< this rank's side of a link whose other side is moved by Progress
 
   SlotHeader& header(std::uint64_t sequence) const { return headers[sequence % slot_count]; }
   std::byte* slot(std::uint64_t sequence) const {

@@ -87,6 +87,16 @@ void readPlan(Settings& settings, const Row& row, std::string_view value) {
   settings.plan.slots = equalIgnoringCase(form, "slots") ? Form::plain : Form::packets;
 }
 
+/// FIRST-LAST.
+void readPortRange(Settings& settings, const Row& row, std::string_view value) {
+  if (value.empty()) return;
+  const std::size_t dash = std::min(value.find('-'), value.size());
+  if (dash == value.size()) refuse(row, value, "two ports, such as 20000-20100");
+  settings.network.first_port = static_cast<std::uint16_t>(wholeNumber(row, value.substr(0, dash), 1, 65535));
+  settings.network.last_port = static_cast<std::uint16_t>(
+      wholeNumber(row, value.substr(dash + 1), settings.network.first_port, 65535));
+}
+
 constexpr Row kRows[] = {
     {{"TUTTI_INIT_TIMEOUT", "300",
       "seconds after the first rank by which all must have joined a communicator"},
@@ -155,6 +165,51 @@ constexpr Row kRows[] = {
      [](Settings& s, const Row& r, std::string_view v) {
        s.bootstrap_port = static_cast<std::uint16_t>(wholeNumber(r, v, 0, 65535));
      }},
+    {{"NCCL_SOCKET_IFNAME", "",
+      "network interfaces to use: names or prefixes, or =NAME for exactly that one, or networks such as "
+      "10.0.0.0/8, separated by commas; ^ before them all excludes them; default: the one that leads to the "
+      "rendezvous"},
+     [](Settings& s, const Row&, std::string_view v) { s.network.interfaces = v; }},
+    {{"NCCL_SOCKET_FAMILY", "", "AF_INET or AF_INET6: IPv4 or IPv6 only; default either"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       if (!v.empty() && v != "AF_INET" && v != "AF_INET6") refuse(r, v, "AF_INET or AF_INET6");
+       s.network.family = v;
+     }},
+    {{"TUTTI_PORT_RANGE", "", "FIRST-LAST: TCP ports that ranks listen on; default any free ones"},
+     readPortRange},
+    {{"NCCL_COMM_ID", "",
+      "HOST:PORT or [IPv6]:PORT where rank 0 listens for the others, instead of an id that is handed around; "
+      "needs TUTTI_SECRET_FILE"},
+     [](Settings& s, const Row&, std::string_view v) { s.network.comm_id = v; }},
+    {{"TUTTI_SECRET_FILE", "",
+      "file that only the ranks can read, equal on all hosts, at least 16 bytes: who does not know it cannot "
+      "join "
+      "by NCCL_COMM_ID or MASTER_ADDR"},
+     [](Settings& s, const Row&, std::string_view v) { s.network.secret_file = v; }},
+    {{"TUTTI_INSECURE", "0",
+      "1: joining by NCCL_COMM_ID or MASTER_ADDR without TUTTI_SECRET_FILE is allowed, on networks where all "
+      "are "
+      "trusted"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       s.network.is_insecure = wholeNumber(r, v, 0, 1) == 1;
+     }},
+    {{"NCCL_HOSTID", "",
+      "name of this host among all: ranks with different ones use the network between them; default: the "
+      "kernel's "
+      "boot id"},
+     [](Settings& s, const Row&, std::string_view v) { s.network.host_id = v; }},
+    {{"TUTTI_RECONNECT_TIMEOUT", "10",
+      "seconds within which a lost connection between live ranks must be healed"},
+     [](Settings& s, const Row& r, std::string_view v) { s.network.reconnect_timeout = seconds(r, v); }},
+    {{"TUTTI_TCP_CHECKSUM", "0",
+      "1: data on TCP links carries a checksum of its own; what was altered on its way is sent again; equal "
+      "on all "
+      "ranks"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       s.network.has_checksums = wholeNumber(r, v, 0, 1) == 1;
+     }},
+    {{"TUTTI_FAULTS", "", "faults to inject into TCP links, for tests; see transports/README.md"},
+     [](Settings& s, const Row&, std::string_view v) { s.network.faults = v; }},
     {{"NCCL_DEBUG", "NONE", "what is logged: NONE, VERSION, WARN, INFO or TRACE"},
      [](Settings& s, const Row& r, std::string_view v) { s.log_level = logLevel(r, v); }},
     {{"NCCL_DEBUG_FILE", "",

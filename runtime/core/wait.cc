@@ -22,7 +22,7 @@ void pause() {
 
 }  // namespace
 
-bool Pace::step() {
+bool Pace::step(Progress* progress) {
   if (steps_++ < spins_) {
     pause();
     return false;
@@ -38,8 +38,12 @@ bool Pace::step() {
   }
   const auto now = std::chrono::steady_clock::now();
   if (now - started_ > kYieldFor) {
-    const timespec nap{0, kSleepNs};
-    ::nanosleep(&nap, nullptr);
+    if (progress != nullptr) {
+      progress->nap(std::chrono::nanoseconds(kSleepNs));
+    } else {
+      const timespec nap{0, kSleepNs};
+      ::nanosleep(&nap, nullptr);
+    }
     steps_ = spins_ + kYieldsBetweenClockReads - 1;  // from here on every step reads the clock and sleeps
   }
   if (now < next_inspection_) return false;

@@ -24,6 +24,24 @@ class WaitMonitor {
   ~WaitMonitor() = default;
 };
 
+/// Moves the posted slots and the credits of network links, in the thread that waits for them: no hop to
+/// another thread. Used by whoever holds the communicator's turn.
+class Progress {
+ public:
+  /// One non-blocking pass over what can be sent and received now; `peer` is waited for and comes first.
+  virtual void poll(int peer) = 0;
+
+  /// Slots were posted on a link to `peer`, or released on a link from it: sends what is worth sending now.
+  /// Never blocks.
+  virtual void push(int peer) = 0;
+
+  /// Sleeps for `limit`, or until poll() would find something.
+  virtual void nap(std::chrono::nanoseconds limit) = 0;
+
+ protected:
+  ~Progress() = default;
+};
+
 /// One wait's pace: first pauses, then yields, then short sleeps; and when it is time to ask the monitor.
 /// Waiting steps: `spins` pauses (0 where ranks outnumber cores: the peer needs this core), then sched_yield
 /// for about 2 ms, then sleeps of 100 µs, which bound what a long wait costs.
@@ -31,8 +49,8 @@ class Pace {
  public:
   explicit Pace(std::uint32_t spins) : spins_(spins) {}
 
-  /// Waits a little. True when the monitor should be asked (about every 20 ms).
-  bool step();
+  /// Waits a little; with `progress`, naps there. True when the monitor should be asked (about every 20 ms).
+  bool step(Progress* progress = nullptr);
 
   std::chrono::nanoseconds waited() const { return std::chrono::steady_clock::now() - started_; }
 
@@ -75,6 +93,7 @@ struct WaitContext {
   WaitMonitor& monitor;
   std::uint32_t spins;
   WaitScheduler* scheduler = nullptr;  ///< nullptr: the program has the thread for itself
+  Progress* progress = nullptr;        ///< nullptr: no network links
 
   /// Returns true once ready() holds, false once the fault cell is tripped.
   template <class Ready>
@@ -84,7 +103,8 @@ struct WaitContext {
     Pace pace(spins);
     while (!ready()) {
       if (fault.tripped()) return false;
-      if (pace.step()) monitor.inspect(peer, pace.waited());
+      if (progress != nullptr) progress->poll(peer);
+      if (pace.step(progress)) monitor.inspect(peer, pace.waited());
     }
     return true;
   }

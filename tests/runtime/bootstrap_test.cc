@@ -16,7 +16,7 @@
 #include "runtime/bootstrap_messages.h"
 #include "runtime/process.h"
 #include "runtime/rendezvous.h"
-#include "runtime/secure_channel.h"
+#include "transports/secure_channel.h"
 #include "tests/harness/ranks.h"
 #include "tutti/error.h"
 

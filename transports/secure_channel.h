@@ -1,4 +1,5 @@
-// An authenticated, encrypted message channel over a TCP socket, for the bootstrap.
+// An authenticated, encrypted message channel over a TCP socket: for the bootstrap, and to open data
+// connections.
 //
 // Both ends know a 256-bit secret. Nothing that the other end sends is looked at before it has proved that it
 // knows the secret too:
@@ -20,9 +21,11 @@
 #include <vector>
 
 #include "runtime/core/unique_fd.h"
-#include "runtime/unique_id.h"
 
 namespace tutti {
+
+/// 256 bits that only the ranks of one communicator know. Never logged.
+using Secret = std::array<std::uint8_t, 32>;
 
 using Bytes = std::vector<std::uint8_t>;
 
@@ -48,6 +51,9 @@ class SecureChannel {
   std::optional<Bytes> receive();
 
   int fd() const { return socket_.get(); }
+  /// Ends the channel and gives its socket away, for what needs no encryption. What the other end sent after
+  /// the last message that was received is in *rest. Only when established and nothing waits to be written.
+  UniqueFd takeSocket(Bytes* rest);
   bool wantsToWrite() const { return !outgoing_.empty(); }
   /// Why pump() returned false; "" for an orderly end.
   const std::string& problem() const { return problem_; }

@@ -1,4 +1,4 @@
-#include "runtime/secure_channel.h"
+#include "transports/secure_channel.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,6 +12,7 @@
 #include <cassert>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace tutti {
 namespace {
@@ -166,6 +167,13 @@ void SecureChannel::send(std::span<const std::uint8_t> message) {
                                             sending_.key.data());
   append(outgoing_, length);
   append(outgoing_, sealed);
+}
+
+UniqueFd SecureChannel::takeSocket(Bytes* rest) {
+  assert(established_ && outgoing_.empty());
+  *rest = std::exchange(incoming_, {});
+  broken("the socket was taken");
+  return std::move(socket_);
 }
 
 std::optional<Bytes> SecureChannel::receive() {
