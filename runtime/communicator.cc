@@ -59,6 +59,7 @@ Communicator::Communicator(Process& process, Settings settings, int nranks, cons
       nranks_(nranks),
       rank_(rank),
       wiring_(makeWiring(process, settings_, nranks, id, rank)),
+      states_(static_cast<std::size_t>(nranks)),
       scratch_(hostScratchBytes(nranks)),
       registrations_(process, wiring_.memories[static_cast<std::size_t>(rank)].regions()),
       around_{wiring_,
@@ -126,7 +127,8 @@ bool Communicator::runCollective(const Task& task, WaitScheduler* scheduler) {
   const WaitContext wait{fault_, monitor, spins_, scheduler};
   UserBuffers buffers{static_cast<const std::byte*>(task.send), static_cast<std::byte*>(task.recv)};
   if (descriptor.op == RedOp::premul_sum) buffers.scale = scaleFrom(descriptor.type, task.scalar.data());
-  const PlannedOperation planned = planOperation(descriptor, nranks_, wiring_.shape, settings_.plan);
+  const PlannedOperation planned =
+      planOperation(descriptor, Layout::oneHost(nranks_), wiring_.shape, settings_.plan);
   sayPlan(planned);
   if (planned.plan.slots == SlotForm::plain && !registrations_.empty()) findRegions(task, buffers);
   const bool done = execute(planned.plan, buffers, wait);
@@ -192,7 +194,8 @@ void Communicator::requireAllReceived() const {
 }
 
 HostLinks Communicator::linksOf(const MeshLinks& links) {
-  return {links.inbound, links.outbound, wiring_.peer_memory, wiring_.accepted, scratch_, settings_.loans};
+  return {links.inbound, links.outbound, wiring_.peer_memory, wiring_.accepted, states_,
+          ++executors_,  scratch_,       settings_.loans};
 }
 
 bool Communicator::execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait) {

@@ -141,6 +141,8 @@ class Communicator {
   int nranks_;
   int rank_;
   Wiring wiring_;
+  std::vector<PeerState> states_;   ///< of executors, by rank
+  std::uint64_t executors_ = 0;     ///< so many have been made
   std::vector<std::byte> scratch_;  ///< for packets; of one collective at a time
   Registrations registrations_;
   std::uint64_t told_plans_ = 0;

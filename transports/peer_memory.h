@@ -23,6 +23,7 @@ struct MemoryAccess {
   bool direct = false;   ///< same address space
   bool regions = false;  ///< maps regions
   bool copies = false;   ///< reads and writes any memory, by system calls
+  bool network = false;  ///< none of these: bytes are sent, from where they lie
 };
 
 /// Memory of one peer. Used by the thread that carries out operations.

@@ -70,12 +70,23 @@ void slotHandOver(benchmark::State& state) {
     exec.release({});
     return first || send();
   };
+  std::array<PeerState, 1> here_states;
+  std::array<PeerState, 1> there_states;
+  const auto linksOf = [](auto& in, auto& out, auto& states) {
+    return HostLinks{.inbound = in,
+                     .outbound = out,
+                     .peers = {},
+                     .accepted = {},
+                     .states = states,
+                     .executor = 1,
+                     .scratch = {}};
+  };
   std::thread echo([&] {
-    HostExecutor exec(plan, {other.data(), other.data()}, {there, back, {}, {}, {}}, wait, fault);
+    HostExecutor exec(plan, {other.data(), other.data()}, linksOf(there, back, there_states), wait, fault);
     while (turn(exec, false)) {
     }
   });
-  HostExecutor exec(plan, {here.data(), here.data()}, {back, there, {}, {}, {}}, wait, fault);
+  HostExecutor exec(plan, {here.data(), here.data()}, linksOf(back, there, here_states), wait, fault);
   for (auto _ : state) turn(exec, true);
   fault.trip(ncclInternalError, "the benchmark is over");
   echo.join();
