@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "transports/secure_channel.h"
 #include "runtime/unique_id.h"
+#include "transports/secure_channel.h"
 #include "transports/transport.h"
 
 namespace tutti {

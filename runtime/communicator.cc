@@ -61,7 +61,7 @@ Communicator::Communicator(Process& process, Settings settings, int nranks, cons
       wiring_(makeWiring(process, settings_, nranks, id, rank)),
       states_(static_cast<std::size_t>(nranks)),
       scratch_(hostScratchBytes(nranks)),
-      registrations_(process, wiring_.memories[static_cast<std::size_t>(rank)].regions()),
+      registrations_(process, *wiring_.regions),
       around_{wiring_,
               rank,
               settings_.timeout,
@@ -127,8 +127,7 @@ bool Communicator::runCollective(const Task& task, WaitScheduler* scheduler) {
   const WaitContext wait{fault_, monitor, spins_, scheduler};
   UserBuffers buffers{static_cast<const std::byte*>(task.send), static_cast<std::byte*>(task.recv)};
   if (descriptor.op == RedOp::premul_sum) buffers.scale = scaleFrom(descriptor.type, task.scalar.data());
-  const PlannedOperation planned =
-      planOperation(descriptor, Layout::oneHost(nranks_), wiring_.shape, settings_.plan);
+  const PlannedOperation planned = planOperation(descriptor, wiring_.layout, wiring_.shape, settings_.plan);
   sayPlan(planned);
   if (planned.plan.slots == SlotForm::plain && !registrations_.empty()) findRegions(task, buffers);
   const bool done = execute(planned.plan, buffers, wait);

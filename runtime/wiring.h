@@ -18,7 +18,8 @@
 
 namespace tutti {
 
-/// The status lines of all ranks, each in its rank's own memory.
+/// The status lines of all ranks: each in its rank's own memory, which ranks of its host map; of other hosts,
+/// copies that the control plane keeps.
 class Board {
  public:
   void add(RankStatus& status) { lines_.push_back(&status); }
@@ -37,9 +38,11 @@ struct MeshLinks {
 /// The connected surroundings of one rank.
 struct Wiring {
   std::vector<PeerInfo> peers;  ///< by rank
+  Layout layout;
   std::unique_ptr<PeerWatch> watch;
-  std::vector<RankMemory> memories;  ///< by rank
   Board board;
+  RegionTable* regions = nullptr;   ///< this rank's
+  std::shared_ptr<Segment> memory;  ///< what the ranks of this host share: links, status lines, regions
   std::vector<MeshLinks> lanes;
   MeshLinks packets;
   std::vector<PeerMemory> peer_memory;  ///< by rank: what this rank can do with theirs

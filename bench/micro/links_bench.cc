@@ -46,8 +46,11 @@ void slotHandOver(benchmark::State& state) {
   const auto bytes = static_cast<std::uint32_t>(state.range(0));
   const LinkShape shape{.lanes = 1, .slot_count = 4, .slot_bytes = std::max(64U, bytes)};
   SegmentCache cache;
-  const RankMemory memory0(cache.create(RankMemory::bytes(shape, 2)), shape, 2, 0);
-  const RankMemory memory1(cache.create(RankMemory::bytes(shape, 2)), shape, 2, 1);
+  const auto segment = cache.create(2 * RankMemory::bytes(shape, 2));
+  const RankMemory memory0(segment, shape, 2, 0);
+  const RankMemory memory1(segment, shape, 2, 1);
+  memory0.reserve();
+  memory1.reserve();
   const std::vector<LinkView> there{memory1.link(0, 0)};
   const std::vector<LinkView> back{memory0.link(0, 1)};
   FaultCell fault;
