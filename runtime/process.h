@@ -12,6 +12,7 @@
 
 #include "runtime/core/settings.h"
 #include "runtime/log.h"
+#include "runtime/watcher.h"
 #include "transports/segment.h"
 
 namespace tutti {
@@ -26,6 +27,7 @@ class Process {
   Log& log();
 
   SegmentCache& segments() { return segments_; }
+  Watcher& watcher() { return watcher_; }
 
   /// Held while queued work gets its places: two pieces of work are then in the same order in all queues.
   std::mutex& issueOrder() { return issue_order_; }
@@ -55,6 +57,7 @@ class Process {
   std::optional<Settings> settings_;
   std::optional<Log> log_;
   SegmentCache segments_;
+  Watcher watcher_;
   std::array<std::uint8_t, 16> token_{};
   int token_pid_ = 0;
   std::string last_error_;
