@@ -69,7 +69,7 @@ class Wirer {
         mailbox_(mailboxKey(id.secret)),
         inproc_(process.segments()),
         shm_(process.segments(), mailbox_),
-        bootstrap_(id, nranks, rank, deadline_) {}
+        bootstrap_(id, nranks, rank, settings.network, deadline_) {}
 
   Wiring wire() {
     try {
