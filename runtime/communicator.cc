@@ -26,8 +26,8 @@ namespace {
 constexpr std::uint32_t kSpins = 30;
 
 std::uint32_t spinsFor(const Wiring& wiring, const PeerInfo& self) {
-  // Where the ranks of a machine outnumber the cores that they may use, the peer waits for the core that a spin would
-  // hold. Ranks may be bound to a core each, so it is the cores of all that count.
+  // Where the ranks of a machine outnumber the cores that they may use, the peer waits for the core that a
+  // spin would hold. Ranks may be bound to a core each, so it is the cores of all that count.
   std::vector<PeerInfo> here;
   std::ranges::copy_if(wiring.peers, std::back_inserter(here),
                        [&self](const PeerInfo& peer) { return peer.boot_id == self.boot_id; });
@@ -135,9 +135,10 @@ void Communicator::drainNetwork() {
   const auto end = steady_clock::now() + limit;
   while (!fault_.tripped() && !wiring_.network->drain(steady_clock::now() + std::chrono::milliseconds(100))) {
     if (steady_clock::now() < end) continue;
-    around_.warn(fmt::format("what this rank sent last has not reached its peers within {} s; they may be stopped, or "
-                             "their hosts unreachable (TUTTI_STALL_TIMEOUT)",
-                             std::chrono::duration<double>(limit).count()));
+    around_.warn(
+        fmt::format("what this rank sent last has not reached its peers within {} s; they may be stopped, or "
+                    "their hosts unreachable (TUTTI_STALL_TIMEOUT)",
+                    std::chrono::duration<double>(limit).count()));
     return;
   }
 }
@@ -264,6 +265,7 @@ void Communicator::publishFault() {
   std::memcpy(mine.text.data(), text.data(), std::min(text.size(), mine.text.size() - 1));
   mine.state.store(RankStatus::State::failed, std::memory_order_release);
   if (wiring_.control != nullptr) wiring_.control->announce(process_.watcher());
+  if (wiring_.network != nullptr) wiring_.network->halt();
   turns_.cut();
 }
 

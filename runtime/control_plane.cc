@@ -80,22 +80,27 @@ void ControlPlane::flush() {
 }
 
 bool ControlPlane::isSilent(int rank) const {
-  const auto answers = [this](int r) { return answered_[static_cast<std::size_t>(r)].load(std::memory_order_acquire); };
+  const auto answers = [this](int r) {
+    return answered_[static_cast<std::size_t>(r)].load(std::memory_order_acquire);
+  };
   if (rank == rank_ || isLost(rank)) return false;
   const std::int64_t told = told_at_.load(std::memory_order_acquire);
   const std::int64_t asked = asked_at_.load(std::memory_order_relaxed);
   // Nothing comes at all: then it is the way to the root that is blocked, here at its first step.
-  if (asked - told > std::chrono::nanoseconds(kSilence).count()) return tree_.parent && rank == tree_.parent->rank;
+  if (asked - told > std::chrono::nanoseconds(kSilence).count())
+    return tree_.parent && rank == tree_.parent->rank;
   if (answers(rank)) return false;
   // Below a rank that is silent itself nothing is known.
   for (int above = rank; above != 0;) {
-    above = parentOf(above);
+    above = treeParent(above);
     if (!answers(above)) return false;
   }
   return true;
 }
 
-bool ControlPlane::isOpen(const Neighbour& neighbour) const { return neighbour.channel.fd() >= 0 && !isLost(neighbour.rank); }
+bool ControlPlane::isOpen(const Neighbour& neighbour) const {
+  return neighbour.channel.fd() >= 0 && !isLost(neighbour.rank);
+}
 
 ControlPlane::Entry ControlPlane::ownEntry() const {
   Entry entry{.rank = rank_, .state = mine_.state.load(std::memory_order_acquire)};
@@ -138,7 +143,9 @@ Watched::Next ControlPlane::attend() {
     is_announced_ = true;
     const Entry entry = ownEntry();
     Bytes news{static_cast<std::uint8_t>(Type::news)};
-    const auto append = [&news](std::span<const std::uint8_t> more) { news.insert(news.end(), more.begin(), more.end()); };
+    const auto append = [&news](std::span<const std::uint8_t> more) {
+      news.insert(news.end(), more.begin(), more.end());
+    };
     append(bytesOf(entry));
     append(bytesOf(mine_.code));
     append({reinterpret_cast<const std::uint8_t*>(mine_.text.data()), mine_.text.size()});
@@ -149,7 +156,9 @@ Watched::Next ControlPlane::attend() {
   if (round_ && (round_->missing_children == 0 || now >= round_->deadline)) finishRound();
   pumpAll();
   Next next;
-  const auto within = [&next](milliseconds delay) { next.delay = next.delay ? std::min(*next.delay, delay) : delay; };
+  const auto within = [&next](milliseconds delay) {
+    next.delay = next.delay ? std::min(*next.delay, delay) : delay;
+  };
   if (round_) within(std::max(milliseconds(1), std::chrono::ceil<milliseconds>(round_->deadline - now)));
   if (wants_status_.load(std::memory_order_acquire)) within(kAskEvery);
   forNeighbours([&](Neighbour& neighbour) {
@@ -171,7 +180,10 @@ void ControlPlane::sendAsked() {
 }
 
 void ControlPlane::startRound(std::uint64_t number) {
-  round_ = Round{.number = number, .entries = {ownEntry()}, .missing_children = 0, .deadline = Clock::now() + kRoundTime};
+  round_ = Round{.number = number,
+                 .entries = {ownEntry()},
+                 .missing_children = 0,
+                 .deadline = Clock::now() + kRoundTime};
   Bytes collect{static_cast<std::uint8_t>(Type::collect)};
   const auto bytes = bytesOf(number);
   collect.insert(collect.end(), bytes.begin(), bytes.end());
@@ -243,7 +255,8 @@ void ControlPlane::hearRound(const Neighbour& from, Type type, std::span<const s
   --round_->missing_children;
 }
 
-void ControlPlane::hearNews(const Neighbour& from, std::span<const std::uint8_t> payload, const Bytes& message) {
+void ControlPlane::hearNews(const Neighbour& from, std::span<const std::uint8_t> payload,
+                            const Bytes& message) {
   Entry entry;
   std::int32_t code = 0;
   if (payload.size() != sizeof(entry) + sizeof(code) + sizeof(RankStatus::text)) return;
@@ -259,7 +272,8 @@ void ControlPlane::hearNews(const Neighbour& from, std::span<const std::uint8_t>
   flood(message, &from);
 }
 
-void ControlPlane::hearLost(const Neighbour& from, std::span<const std::uint8_t> payload, const Bytes& message) {
+void ControlPlane::hearLost(const Neighbour& from, std::span<const std::uint8_t> payload,
+                            const Bytes& message) {
   std::int32_t rank = -1;
   if (payload.size() != sizeof(rank)) return;
   std::memcpy(&rank, payload.data(), sizeof(rank));
@@ -271,7 +285,8 @@ void ControlPlane::hearLost(const Neighbour& from, std::span<const std::uint8_t>
 /// A neighbour's channel has ended: it left, as it said before, or its process or host is gone.
 void ControlPlane::lose(const Neighbour& neighbour) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, neighbour.channel.fd(), nullptr);
-  const bool has_left = copyOf(neighbour.rank).state.load(std::memory_order_relaxed) == RankStatus::State::left;
+  const bool has_left =
+      copyOf(neighbour.rank).state.load(std::memory_order_relaxed) == RankStatus::State::left;
   lost_[static_cast<std::size_t>(neighbour.rank)].store(true, std::memory_order_release);
   if (has_left) return;
   Bytes message{static_cast<std::uint8_t>(Type::lost)};

@@ -1,8 +1,10 @@
-// The control plane of a communicator that spans hosts: what ranks tell each other beside the data, while it lives.
+// The control plane of a communicator that spans hosts: what ranks tell each other beside the data, while it
+// lives.
 //
 // The ranks' channels form a tree, as the bootstrap made it. Over it go
 //   news    of a rank that failed, left or was lost: at once, to all
-//   status  of all ranks, when somebody has waited for long: asked for towards the root, which collects what every
+//   status  of all ranks, when somebody has waited for long: asked for towards the root, which collects what
+//   every
 //           rank is doing, and tells all
 // so that a rank knows of ranks on other hosts what it reads of its own host's in shared memory.
 #pragma once
@@ -36,8 +38,8 @@ class ControlPlane final : public Watched {
   /// The copy of another rank's line; written in attend().
   RankStatus& copyOf(int rank) { return copies_[static_cast<std::size_t>(rank)]; }
 
-  /// Wants to know what all ranks are doing: the copies will be a fraction of a second old while this is called again
-  /// and again. Cheap, and does not wait.
+  /// Wants to know what all ranks are doing: the copies will be a fraction of a second old while this is
+  /// called again and again. Cheap, and does not wait.
   void ask(const Watcher& watcher);
 
   /// This rank's line says that it failed or left: tells all.
@@ -47,10 +49,12 @@ class ControlPlane final : public Watched {
   void flush();
 
   /// Whether the rank's process has ended without a word, as far as is known here, or why else it was lost.
-  bool isLost(int rank) const { return lost_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire); }
+  bool isLost(int rank) const {
+    return lost_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
+  }
 
-  /// Whether the rank did not say what it is doing when it was last asked, though every rank between it and this one
-  /// did: then it is stopped, or unreachable.
+  /// Whether the rank did not say what it is doing when it was last asked, though every rank between it and
+  /// this one did: then it is stopped, or unreachable.
   bool isSilent(int rank) const;
 
   int fd() const override { return epoll_.get(); }
@@ -80,7 +84,8 @@ class ControlPlane final : public Watched {
   Entry ownEntry() const;
   void store(const Entry& entry);
   void hear(const Neighbour& from, const Bytes& message);
-  void hearRound(const Neighbour& from, Type type, std::span<const std::uint8_t> payload, const Bytes& message);
+  void hearRound(const Neighbour& from, Type type, std::span<const std::uint8_t> payload,
+                 const Bytes& message);
   void hearNews(const Neighbour& from, std::span<const std::uint8_t> payload, const Bytes& message);
   void hearLost(const Neighbour& from, std::span<const std::uint8_t> payload, const Bytes& message);
   void lose(const Neighbour& neighbour);

@@ -12,7 +12,7 @@ namespace {
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-constexpr int kWarningGrowth = 6;  ///< 10 s, 1 min, 6 min, ...
+constexpr int kWarningGrowth = 6;                            ///< 10 s, 1 min, 6 min, ...
 constexpr auto kLongWait = std::chrono::milliseconds(200);   ///< then ranks on other hosts are asked
 constexpr auto kLastWords = std::chrono::milliseconds(250);  ///< what a lost rank sent has arrived by then
 
@@ -143,8 +143,9 @@ std::string CollectiveMonitor::list(const std::vector<int>& ranks) const {
   std::string result;
   for (const int rank : ranks) {
     const auto entered = status(rank).entered.load(std::memory_order_acquire);
-    result += fmt::format("{}{} last entered operation {}{}", result.empty() ? "" : ", ", who(rank), entered,
-                          isSilent(rank) ? " and does not answer (is it stopped, or its host unreachable?)" : "");
+    result +=
+        fmt::format("{}{} last entered operation {}{}", result.empty() ? "" : ", ", who(rank), entered,
+                    isSilent(rank) ? " and does not answer (is it stopped, or its host unreachable?)" : "");
   }
   return result;
 }
@@ -171,13 +172,13 @@ std::string CollectiveMonitor::operationText() const {
 std::string CollectiveMonitor::numberText() const { return fmt::format(" (operation {})", operation_); }
 
 void CollectiveMonitor::checkDeadlines(int peer, nanoseconds waited) {
-  // A rank of another host counts as entered from what it said last; there is no news yet of a wait that is short.
+  // A rank of another host counts as entered from what it said last; there is no news yet of a wait that is
+  // short.
   const std::vector<int> absent = absentRanks();
   if (absent.empty()) {
     enforce(waited, around_.stall_timeout, "TUTTI_STALL_TIMEOUT", [&] {
-      return fmt::format(
-          "every rank has entered {}, but {} sent nothing for {:.1f} s. {}",
-          operationText(), who(peer), inSeconds(waited), stallText());
+      return fmt::format("every rank has entered {}, but {} sent nothing for {:.1f} s. {}", operationText(),
+                         who(peer), inSeconds(waited), stallText());
     });
   } else {
     enforce(waited, around_.timeout, "TUTTI_TIMEOUT", [&] {

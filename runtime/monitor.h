@@ -39,13 +39,13 @@ class Monitor : public WaitMonitor {
       : around_(around), descriptor_(descriptor) {}
   ~Monitor() = default;
 
-  /// Looks at what cannot be seen in shared memory: asks the ranks of other hosts what they are doing, once this wait
-  /// is a long one.
+  /// Looks at what cannot be seen in shared memory: asks the ranks of other hosts what they are doing, once
+  /// this wait is a long one.
   void lookFarther(std::chrono::nanoseconds waited) const;
   /// Trips the fault cell with a fault that another rank published: theirs is the first cause.
   bool adoptFault();
-  /// For each rank whether its process has ended. Of a process on another host it is not known what it had done
-  /// before: what it sent last may still be on its way, so its end counts only a little later.
+  /// For each rank whether its process has ended. Of a process on another host it is not known what it had
+  /// done before: what it sent last may still be on its way, so its end counts only a little later.
   std::vector<bool> deadRanks(std::chrono::nanoseconds waited);
   /// "died (its process has ended)", or what else is known of the rank's end.
   const char* endText(int rank) const;

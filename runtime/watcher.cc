@@ -19,8 +19,9 @@ namespace {
 
 [[noreturn]] void fail(const char* call) {
   const int error = errno;
-  throw Error(ncclSystemError, fmt::format("{}: {} (errno {}). Check the limits of open files and processes (ulimit)",
-                                           call, std::strerror(error), error));
+  throw Error(ncclSystemError,
+              fmt::format("{}: {} (errno {}). Check the limits of open files and processes (ulimit)", call,
+                          std::strerror(error), error));
 }
 
 }  // namespace

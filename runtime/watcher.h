@@ -1,6 +1,6 @@
-// The one thread of a process that runs when no caller does: it looks after the control planes and the network links
-// of communicators that span several hosts. Communicators on one host need none: what they owe lies in memory that
-// outlives the call.
+// The one thread of a process that runs when no caller does: it looks after the control planes and the
+// network links of communicators that span several hosts. Communicators on one host need none: what they owe
+// lies in memory that outlives the call.
 #pragma once
 
 #include <atomic>
@@ -68,7 +68,9 @@ class Watcher {
 /// Watches something for as long as it lives.
 class Watching {
  public:
-  Watching(Watcher& watcher, Watched& watched) : watcher_(watcher), watched_(watched) { watcher_.add(watched_); }
+  Watching(Watcher& watcher, Watched& watched) : watcher_(watcher), watched_(watched) {
+    watcher_.add(watched_);
+  }
   Watching(const Watching&) = delete;
   Watching& operator=(const Watching&) = delete;
   ~Watching() { watcher_.remove(watched_); }

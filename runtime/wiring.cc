@@ -15,10 +15,14 @@
 #include "transports/memory_budget.h"
 #include "transports/shm/mailbox.h"
 #include "transports/shm/shm_transport.h"
+#include "transports/tcp/tcp_network.h"
 #include "tutti/error.h"
 
 namespace tutti {
 namespace {
+
+/// Slots of a network link: more than in shared memory, where nothing is on its way.
+constexpr std::uint32_t kNetworkSlots = 8;
 
 /// What every rank tells all others of its memory, once it has made it.
 struct Offer {
@@ -47,6 +51,7 @@ void requireEqualSettings(const std::vector<PeerInfo>& peers) {
     require(peer, "TUTTI_SLOT_BYTES", peer.links.slot_bytes, first.slot_bytes);
     require(peer, "TUTTI_SLOTS", peer.links.slot_count, first.slot_count);
     require(peer, "TUTTI_LANES", peer.links.lanes, first.lanes);
+    require(peer, "TUTTI_TCP_CHECKSUM", peer.has_checksums, peers[0].has_checksums);
     require(peer, "the data bytes of a packet slot (by CPU and build)", peer.links.packet_bytes,
             first.packet_bytes);
     if (peer.plan == peers[0].plan) continue;
@@ -60,11 +65,13 @@ void requireEqualSettings(const std::vector<PeerInfo>& peers) {
 
 class Wirer {
  public:
-  Wirer(Process& process, const Settings& settings, int nranks, const UniqueId& id, int rank)
+  Wirer(Process& process, const Settings& settings, int nranks, const UniqueId& id, int rank,
+        std::function<void(ncclResult_t, const std::string&)> fail)
       : process_(process),
         settings_(settings),
         nranks_(nranks),
         rank_(rank),
+        fail_(std::move(fail)),
         deadline_(std::chrono::steady_clock::now() + settings.init_timeout + std::chrono::seconds(5)),
         mailbox_(mailboxKey(id.secret)),
         inproc_(process.segments()),
@@ -75,9 +82,15 @@ class Wirer {
     try {
       meet();
       connectMemory();
-      connectLinks();
       learnAccess();
-      bootstrap_.leave();
+      bootstrap_.barrier();  // nobody starts before all are connected, and have said what they can do
+      takeAccess();
+      if (wiring_.layout.hosts > 1) {
+        connectHosts();
+      } else {
+        bootstrap_.leave();
+      }
+      connectLinks();
       return std::move(wiring_);
     } catch (const Error& error) {
       bootstrap_.fail(
@@ -91,6 +104,8 @@ class Wirer {
     self_ = describeSelf(process_.token(), settings_.network.host_id);
     self_.rank = rank_;
     self_.mailbox = mailbox_.address();
+    self_.listener = bootstrap_.address();
+    self_.has_checksums = settings_.network.has_checksums;
     self_.links = settings_.links;
     self_.plan = settings_.plan;
     wiring_.peers = bootstrap_.allGather(self_);
@@ -173,10 +188,39 @@ class Wirer {
     }
   }
 
+  bool isLocal(int rank) const { return std::ranges::binary_search(locals_, rank); }
+
+  /// Network links are connected when they are first used; here their listener and the control plane are set
+  /// up.
+  void connectHosts() {
+    std::vector<TcpPeer> peers(index(nranks_));
+    for (const PeerInfo& peer : wiring_.peers) {
+      if (!isLocal(peer.rank)) peers[index(peer.rank)] = {peer.listener, describe(peer)};
+    }
+    wiring_.network = std::make_unique<TcpNetwork>(
+        bootstrap_.takeListener(), bootstrap_.secret(), rank_, std::move(peers),
+        TcpOptions{.lanes = wiring_.shape.lanes,
+                   .slot_count = std::max(kNetworkSlots, wiring_.shape.slot_count),
+                   .slot_bytes = wiring_.shape.slot_bytes,
+                   .checksums = settings_.network.has_checksums,
+                   .reconnect_timeout = settings_.network.reconnect_timeout,
+                   .fail = fail_,
+                   .faults = settings_.network.faults});
+    wiring_.control =
+        std::make_unique<ControlPlane>(bootstrap_.takeTree(), nranks_, rank_, memoryOf(local_).status());
+    wiring_.summary +=
+        fmt::format("{}{} peer(s) on {} other host(s) by tcp", wiring_.summary.empty() ? "" : ", ",
+                    nranks_ - localCount(), wiring_.layout.hosts - 1);
+  }
+
   void connectLinks() {
     std::vector<RankStatus*> lines(index(nranks_));
-    for (int local = 0; local < localCount(); ++local)
+    for (int rank = 0; wiring_.control != nullptr && rank < nranks_; ++rank) {
+      lines[index(rank)] = &wiring_.control->copyOf(rank);
+    }
+    for (int local = 0; local < localCount(); ++local) {
       lines[index(locals_[index(local)])] = &memoryOf(local).status();
+    }
     for (RankStatus* line : lines) wiring_.board.add(*line);
     const auto mesh = [this](const auto& linkOf) {
       MeshLinks links{std::vector<LinkView>(index(nranks_)), std::vector<LinkView>(index(nranks_))};
@@ -193,6 +237,11 @@ class Wirer {
     for (std::uint32_t lane = 0; lane < wiring_.shape.lanes; ++lane) {
       wiring_.lanes.push_back(
           mesh([lane](const RankMemory& memory, int sender) { return memory.link(lane, sender); }));
+      for (int peer = 0; peer < nranks_; ++peer) {
+        if (isLocal(peer)) continue;
+        wiring_.lanes.back().inbound[index(peer)] = wiring_.network->inbound(lane, peer);
+        wiring_.lanes.back().outbound[index(peer)] = wiring_.network->outbound(lane, peer);
+      }
     }
     if (localCount() > kMaxMeshRanks) return;
     wiring_.packets = mesh([](const RankMemory& memory, int sender) { return memory.packets(sender); });
@@ -212,7 +261,12 @@ class Wirer {
       memoryOf(local_).access()[index(local)] =
           memory.probe(wiring_.memory->token(), offer.address, offer.fd);
     }
-    bootstrap_.allGather(rank_);  // nobody starts before all are connected, and have said what they can do
+  }
+
+  void takeAccess() {
+    for (MemoryAccess& access : wiring_.accepted) access.network = true;
+    const bool tries = localCount() <= kMaxMeshRanks;
+    wiring_.accepted[index(rank_)].network = false;
     for (int local = 0; tries && local < localCount(); ++local) {
       wiring_.accepted[index(locals_[index(local)])] = memoryOf(local).access()[index(local_)];
     }
@@ -242,6 +296,7 @@ class Wirer {
   const Settings& settings_;
   int nranks_;
   int rank_;
+  std::function<void(ncclResult_t, const std::string&)> fail_;
   Deadline deadline_;
   Mailbox mailbox_;
   InprocTransport inproc_;
@@ -256,8 +311,9 @@ class Wirer {
 
 }  // namespace
 
-Wiring makeWiring(Process& process, const Settings& settings, int nranks, const UniqueId& id, int rank) {
-  return Wirer(process, settings, nranks, id, rank).wire();
+Wiring makeWiring(Process& process, const Settings& settings, int nranks, const UniqueId& id, int rank,
+                  const std::function<void(ncclResult_t, const std::string&)>& fail) {
+  return Wirer(process, settings, nranks, id, rank, fail).wire();
 }
 
 }  // namespace tutti

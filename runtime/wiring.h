@@ -44,8 +44,8 @@ struct Wiring {
   Layout layout;
   std::unique_ptr<PeerWatch> watch;
   Board board;
-  RegionTable* regions = nullptr;   ///< this rank's
-  std::shared_ptr<Segment> memory;  ///< what the ranks of this host share: links, status lines, regions
+  RegionTable* regions = nullptr;         ///< this rank's
+  std::shared_ptr<Segment> memory;        ///< what the ranks of this host share: links, status lines, regions
   std::unique_ptr<Network> network;       ///< links with other hosts; nullptr where there are none
   std::unique_ptr<ControlPlane> control;  ///< as network
   std::vector<MeshLinks> lanes;
@@ -58,8 +58,8 @@ struct Wiring {
 
 /// Meets the other ranks and connects to each of them. Throws Error naming what failed, and where;
 /// then all ranks that are still at it get that error too.
-/// `fail` becomes the communicator's fault when a network link is lost for good; from whatever thread finds it, until
-/// the network is gone.
+/// `fail` becomes the communicator's fault when a network link is lost for good; from whatever thread finds
+/// it, until the network is gone.
 Wiring makeWiring(Process& process, const Settings& settings, int nranks, const UniqueId& id, int rank,
                   const std::function<void(ncclResult_t, const std::string&)>& fail);
 

@@ -45,6 +45,10 @@ class Network : public Progress {
   /// The peer left, or died: nothing is sent to it any more, and lost connections to it are no failures. From
   /// any thread.
   virtual void retire(int peer) = 0;
+
+  /// Closes all connections and moves nothing any more: after it no memory of users is touched, whatever was
+  /// lent. For a communicator that failed. From any thread; waits until no other one drives.
+  virtual void halt() = 0;
 };
 
 }  // namespace tutti

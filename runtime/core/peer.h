@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "runtime/core/net_address.h"
 #include "runtime/core/plan.h"
 
 namespace tutti {
@@ -24,6 +25,8 @@ struct PeerInfo {
   std::array<char, 64> host{};                   ///< host name, zero-terminated
   std::array<char, 16> mailbox{};                ///< abstract Unix socket, zero-terminated; see shm/mailbox.h
   std::array<std::uint64_t, 16> cores{};         ///< bit c of the whole: may run on core c
+  NetAddress listener;                           ///< where data connections from other hosts are accepted
+  bool has_checksums = false;                    ///< of data on network links
   LinkShape links;
   PlanOverride plan;
 };
