@@ -104,6 +104,7 @@ Communicator::Communicator(Process& process, Settings settings, int nranks, cons
   control_watch_ = std::make_unique<Watching>(process_.watcher(), *wiring_.control);
   network_care_ = std::make_unique<NetworkCare>(*wiring_.network, process_.watcher());
   network_watch_ = std::make_unique<Watching>(process_.watcher(), *network_care_);
+  process_.remember(*this);
 }
 
 void* Communicator::registerBuffer(const void* buffer, std::size_t bytes) {
@@ -115,12 +116,22 @@ void* Communicator::registerBuffer(const void* buffer, std::size_t bytes) {
 }
 
 Communicator::~Communicator() {
-  if (wiring_.network != nullptr && !fault_.tripped()) drainNetwork();
-  RankStatus& mine = wiring_.board[rank_];
+  process_.forget(*this);
+  constexpr auto kAtMost = std::chrono::seconds(60);
+  part(settings_.stall_timeout.count() != 0 ? settings_.stall_timeout : kAtMost);
+}
+
+void Communicator::endWithProcess() noexcept {
+  constexpr auto kAtMost = std::chrono::seconds(1);
+  if (!busy() && inside_.load(std::memory_order_acquire) == 0) part(kAtMost);
+}
+
+void Communicator::part(std::chrono::milliseconds limit) {
+  if (wiring_.network != nullptr && !fault_.tripped()) drainNetwork(limit);
   auto expected = RankStatus::State::active;
-  mine.state.compare_exchange_strong(expected, RankStatus::State::left, std::memory_order_release,
-                                     std::memory_order_relaxed);
-  if (wiring_.control == nullptr) return;
+  wiring_.board[rank_].state.compare_exchange_strong(expected, RankStatus::State::left,
+                                                     std::memory_order_release, std::memory_order_relaxed);
+  if (network_watch_ == nullptr) return;
   wiring_.control->announce(process_.watcher());
   network_watch_.reset();
   control_watch_.reset();
@@ -128,16 +139,14 @@ Communicator::~Communicator() {
 }
 
 /// Slots that callers left in the links reach the hosts of the peers.
-void Communicator::drainNetwork() {
+void Communicator::drainNetwork(std::chrono::milliseconds limit) {
   using std::chrono::steady_clock;
-  constexpr auto kAtMost = std::chrono::seconds(60);
-  const auto limit = settings_.stall_timeout.count() != 0 ? settings_.stall_timeout : kAtMost;
   const auto end = steady_clock::now() + limit;
   while (!fault_.tripped() && !wiring_.network->drain(steady_clock::now() + std::chrono::milliseconds(100))) {
     if (steady_clock::now() < end) continue;
     around_.warn(
         fmt::format("what this rank sent last has not reached its peers within {} s; they may be stopped, or "
-                    "their hosts unreachable (TUTTI_STALL_TIMEOUT)",
+                    "their hosts unreachable",
                     std::chrono::duration<double>(limit).count()));
     return;
   }

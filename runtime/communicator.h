@@ -66,7 +66,7 @@ class Presence {
 ///
 /// An operation is validated, then carried out by whichever thread has the communicator's turn. One thread at
 /// a time issues operations (Occupancy); abort() may come from any thread.
-class Communicator {
+class Communicator final : public EndsWithProcess {
  public:
   /// Joins; returns when all ranks have. Throws Error.
   Communicator(Process& process, Settings settings, int nranks, const UniqueId& id, int rank);
@@ -92,6 +92,10 @@ class Communicator {
   /// Makes the operation that another thread is inside of fail, here and on all ranks, with all that is
   /// queued, and waits up to a second until it has left. False when it has not: buffers may still be in use.
   bool abort();
+
+  /// The process exits and nobody destroyed the communicator: what this rank sent last still reaches the
+  /// others, if that takes no longer than a second.
+  void endWithProcess() noexcept override;
 
   /// Refuses operations from now on; those that are queued are still carried out. Throws Error when it is
   /// finalized already.
@@ -135,7 +139,8 @@ class Communicator {
   void findRegions(const Task& task, UserBuffers& buffers) const;
   void sayPlan(const PlannedOperation& planned);
   void publishFault();
-  void drainNetwork();
+  void part(std::chrono::milliseconds limit);
+  void drainNetwork(std::chrono::milliseconds limit);
 
   Process& process_;
   Settings settings_;

@@ -28,11 +28,13 @@ std::int64_t nanoseconds(std::chrono::steady_clock::time_point time) {
 
 }  // namespace
 
-ControlPlane::ControlPlane(ControlTree tree, int nranks, int rank, RankStatus& mine)
+ControlPlane::ControlPlane(ControlTree tree, int nranks, int rank, RankStatus& mine,
+                           std::function<void(int)> on_gone)
     : tree_(std::move(tree)),
       nranks_(nranks),
       rank_(rank),
       mine_(mine),
+      on_gone_(std::move(on_gone)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       copies_(static_cast<std::size_t>(nranks)),
       lost_(static_cast<std::size_t>(nranks)),
@@ -79,21 +81,26 @@ void ControlPlane::flush() {
   }
 }
 
+/// Whether tables come when they are asked for.
+bool ControlPlane::isAnswered() const {
+  return asked_at_.load(std::memory_order_relaxed) - told_at_.load(std::memory_order_acquire) <=
+         std::chrono::nanoseconds(kSilence).count();
+}
+
+bool ControlPlane::isKnown(int rank) const {
+  return isAnswered() && answered_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
+}
+
 bool ControlPlane::isSilent(int rank) const {
-  const auto answers = [this](int r) {
-    return answered_[static_cast<std::size_t>(r)].load(std::memory_order_acquire);
-  };
   if (rank == rank_ || isLost(rank)) return false;
-  const std::int64_t told = told_at_.load(std::memory_order_acquire);
-  const std::int64_t asked = asked_at_.load(std::memory_order_relaxed);
-  // Nothing comes at all: then it is the way to the root that is blocked, here at its first step.
-  if (asked - told > std::chrono::nanoseconds(kSilence).count())
-    return tree_.parent && rank == tree_.parent->rank;
-  if (answers(rank)) return false;
+  // Nothing comes at all: then it is the way to the root that is blocked, as far as is known at its first
+  // step.
+  if (!isAnswered()) return tree_.parent && rank == tree_.parent->rank;
+  if (isKnown(rank)) return false;
   // Below a rank that is silent itself nothing is known.
   for (int above = rank; above != 0;) {
     above = treeParent(above);
-    if (!answers(above)) return false;
+    if (!isKnown(above)) return false;
   }
   return true;
 }
@@ -269,6 +276,7 @@ void ControlPlane::hearNews(const Neighbour& from, std::span<const std::uint8_t>
   std::memcpy(copy.text.data(), payload.data() + sizeof(entry) + sizeof(code), copy.text.size());
   copy.text.back() = '\0';
   copy.state.store(entry.state, std::memory_order_release);
+  if (entry.state == RankStatus::State::left) on_gone_(entry.rank);
   flood(message, &from);
 }
 
@@ -279,6 +287,7 @@ void ControlPlane::hearLost(const Neighbour& from, std::span<const std::uint8_t>
   std::memcpy(&rank, payload.data(), sizeof(rank));
   if (rank < 0 || rank >= nranks_ || rank == rank_ || isLost(rank)) return;
   lost_[static_cast<std::size_t>(rank)].store(true, std::memory_order_release);
+  on_gone_(rank);
   flood(message, &from);
 }
 
@@ -289,6 +298,7 @@ void ControlPlane::lose(const Neighbour& neighbour) {
       copyOf(neighbour.rank).state.load(std::memory_order_relaxed) == RankStatus::State::left;
   lost_[static_cast<std::size_t>(neighbour.rank)].store(true, std::memory_order_release);
   if (has_left) return;
+  on_gone_(neighbour.rank);
   Bytes message{static_cast<std::uint8_t>(Type::lost)};
   const std::int32_t rank = neighbour.rank;
   const auto bytes = bytesOf(rank);

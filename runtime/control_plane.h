@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -29,8 +30,9 @@ namespace tutti {
 /// One rank's end. Attended by the Watcher; the rest is called by any thread.
 class ControlPlane final : public Watched {
  public:
-  /// `mine` is this rank's line of the status board, and outlives the object.
-  ControlPlane(ControlTree tree, int nranks, int rank, RankStatus& mine);
+  /// `mine` is this rank's line of the status board, and outlives the object. `on_gone` is called in attend()
+  /// for a rank that left or was lost.
+  ControlPlane(ControlTree tree, int nranks, int rank, RankStatus& mine, std::function<void(int)> on_gone);
   ControlPlane(const ControlPlane&) = delete;
   ControlPlane& operator=(const ControlPlane&) = delete;
   ~ControlPlane() = default;
@@ -52,6 +54,9 @@ class ControlPlane final : public Watched {
   bool isLost(int rank) const {
     return lost_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
   }
+
+  /// Whether the copy of the rank's line is recent, if ask() was called again and again.
+  bool isKnown(int rank) const;
 
   /// Whether the rank did not say what it is doing when it was last asked, though every rank between it and
   /// this one did: then it is stopped, or unreachable.
@@ -89,6 +94,7 @@ class ControlPlane final : public Watched {
   void hearNews(const Neighbour& from, std::span<const std::uint8_t> payload, const Bytes& message);
   void hearLost(const Neighbour& from, std::span<const std::uint8_t> payload, const Bytes& message);
   void lose(const Neighbour& neighbour);
+  bool isAnswered() const;
   void startRound(std::uint64_t number);
   void finishRound();
   void takeTable(std::span<const Entry> entries);
@@ -103,6 +109,7 @@ class ControlPlane final : public Watched {
   int nranks_;
   int rank_;
   RankStatus& mine_;
+  std::function<void(int)> on_gone_;
   UniqueFd epoll_;
   std::vector<RankStatus> copies_;           ///< by rank
   std::vector<std::atomic<bool>> lost_;      ///< by rank

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/control_plane.h"
@@ -38,8 +39,8 @@ std::vector<bool> Monitor::deadRanks(nanoseconds waited) {
 
 const char* Monitor::endText(int rank) const {
   const auto& peers = around_.wiring.peers;
-  const auto hostOf = [&peers](int r) { return peers[static_cast<std::size_t>(r)].boot_id; };
-  return hostOf(rank) == hostOf(around_.rank)
+  const auto machineOf = [&peers](int r) { return peers[static_cast<std::size_t>(r)].boot_id; };
+  return machineOf(rank) == machineOf(around_.rank)
              ? "died (its process has ended)"
              : "is gone (its process has ended, or its host cannot be reached any more)";
 }
@@ -131,10 +132,12 @@ bool CollectiveMonitor::findMismatch() {
   return false;
 }
 
+/// Ranks that are known not to have entered the operation.
 std::vector<int> CollectiveMonitor::absentRanks() const {
   std::vector<int> absent;
   for (const PeerInfo& peer : around_.wiring.peers) {
-    if (status(peer.rank).entered.load(std::memory_order_acquire) < operation_) absent.push_back(peer.rank);
+    const bool has_entered = status(peer.rank).entered.load(std::memory_order_acquire) >= operation_;
+    if (!has_entered && isKnown(peer.rank)) absent.push_back(peer.rank);
   }
   return absent;
 }
@@ -143,26 +146,23 @@ std::string CollectiveMonitor::list(const std::vector<int>& ranks) const {
   std::string result;
   for (const int rank : ranks) {
     const auto entered = status(rank).entered.load(std::memory_order_acquire);
-    result +=
-        fmt::format("{}{} last entered operation {}{}", result.empty() ? "" : ", ", who(rank), entered,
-                    isSilent(rank) ? " and does not answer (is it stopped, or its host unreachable?)" : "");
+    result += fmt::format("{}{} last entered operation {}", result.empty() ? "" : ", ", who(rank), entered);
   }
   return result;
 }
 
-bool Monitor::isSilent(int rank) const {
+bool Monitor::isKnown(int rank) const {
   const ControlPlane* control = around_.wiring.control.get();
-  return control != nullptr && control->isSilent(rank);
+  return control == nullptr || std::ranges::binary_search(around_.wiring.locals, rank) ||
+         control->isKnown(rank);
 }
 
-/// Who may be the reason when data is missing that all have set out to send.
-std::string CollectiveMonitor::stallText() const {
-  for (const PeerInfo& peer : around_.wiring.peers) {
-    if (isSilent(peer.rank)) {
-      return fmt::format("{} does not answer: is it stopped, or its host unreachable?", describe(peer));
-    }
+int Monitor::silentRank() const {
+  const ControlPlane* control = around_.wiring.control.get();
+  for (int rank = 0; control != nullptr && rank < around_.wiring.layout.nranks; ++rank) {
+    if (control->isSilent(rank)) return rank;
   }
-  return "Is it stopped, or its core taken?";
+  return -1;
 }
 
 std::string CollectiveMonitor::operationText() const {
@@ -172,20 +172,29 @@ std::string CollectiveMonitor::operationText() const {
 std::string CollectiveMonitor::numberText() const { return fmt::format(" (operation {})", operation_); }
 
 void CollectiveMonitor::checkDeadlines(int peer, nanoseconds waited) {
-  // A rank of another host counts as entered from what it said last; there is no news yet of a wait that is
-  // short.
-  const std::vector<int> absent = absentRanks();
-  if (absent.empty()) {
-    enforce(waited, around_.stall_timeout, "TUTTI_STALL_TIMEOUT", [&] {
-      return fmt::format("every rank has entered {}, but {} sent nothing for {:.1f} s. {}", operationText(),
-                         who(peer), inSeconds(waited), stallText());
+  // A process that computes answers when it is asked what it is doing; one that does not is stopped or cut
+  // off.
+  if (const int silent = silentRank(); silent >= 0) {
+    return enforce(waited, around_.stall_timeout, "TUTTI_STALL_TIMEOUT", [&] {
+      return fmt::format(
+          "{} does not answer, and {} has lasted {:.1f} s. Is that process stopped, or its host "
+          "unreachable?",
+          who(silent), operationText(), inSeconds(waited));
     });
-  } else {
-    enforce(waited, around_.timeout, "TUTTI_TIMEOUT", [&] {
+  }
+  const std::vector<int> absent = absentRanks();
+  if (!absent.empty()) {
+    return enforce(waited, around_.timeout, "TUTTI_TIMEOUT", [&] {
       return fmt::format("not all ranks have entered {} within {:.1f} s: {}", operationText(),
                          inSeconds(waited), list(absent));
     });
   }
+  enforce(waited, around_.stall_timeout, "TUTTI_STALL_TIMEOUT", [&] {
+    return fmt::format(
+        "every rank has entered {}, but {} sent nothing for {:.1f} s. Is it stopped, or its "
+        "core taken?",
+        operationText(), who(peer), inSeconds(waited));
+  });
 }
 
 std::string TransferMonitor::pendingText(int peer) const {
@@ -200,6 +209,13 @@ std::string TransferMonitor::pendingText(int peer) const {
 void TransferMonitor::inspect(int peer, nanoseconds waited) {
   lookFarther(waited);
   if (adoptFault() || findDeparted(peer, waited) || findElsewhere(peer, waited)) return;
+  if (silentRank() == peer) {
+    return enforce(waited, around_.stall_timeout, "TUTTI_STALL_TIMEOUT", [&] {
+      return fmt::format(
+          "{} for {:.1f} s, and does not answer. Is that process stopped, or its host unreachable?",
+          pendingText(peer), inSeconds(waited));
+    });
+  }
   enforce(waited, around_.timeout, "TUTTI_TIMEOUT", [&] {
     return fmt::format(
         "{} for {:.1f} s. Has it posted the {} that belongs to it, and do both ranks post "

@@ -52,8 +52,11 @@ class Monitor : public WaitMonitor {
   /// Trips the fault cell once `limit` has passed (0: never); before, warns now and then.
   void enforce(std::chrono::nanoseconds waited, std::chrono::nanoseconds limit, const char* setting,
                const std::function<std::string()>& culprit);
-  /// Whether a rank of another host does not say what it is doing.
-  bool isSilent(int rank) const;
+  /// Whether it is known what the rank is doing.
+  bool isKnown(int rank) const;
+  /// A rank that does not say what it is doing though it was asked, or -1: its process is stopped, or cut
+  /// off.
+  int silentRank() const;
   const RankStatus& status(int rank) const { return around_.wiring.board[rank]; }
   /// "rank 2 (pid 4711 on node7)".
   std::string who(int rank) const;
@@ -87,7 +90,6 @@ class CollectiveMonitor final : public Monitor {
   std::vector<int> absentRanks() const;
   std::string list(const std::vector<int>& ranks) const;
   std::string operationText() const;
-  std::string stallText() const;
   std::string numberText() const override;
 
   std::uint64_t operation_;

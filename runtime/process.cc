@@ -57,6 +57,22 @@ std::array<std::uint8_t, 16> Process::token() {
   return token_;
 }
 
+void Process::remember(EndsWithProcess& object) {
+  [[maybe_unused]] static const bool is_registered = std::atexit([] {
+                                                       Process& process = instance();
+                                                       const std::scoped_lock lock(process.remembered_mutex_);
+                                                       for (EndsWithProcess* remembered : process.remembered_)
+                                                         remembered->endWithProcess();
+                                                     }) == 0;
+  const std::scoped_lock lock(remembered_mutex_);
+  remembered_.insert(&object);
+}
+
+void Process::forget(EndsWithProcess& object) {
+  const std::scoped_lock lock(remembered_mutex_);
+  remembered_.erase(&object);
+}
+
 void Process::setLastError(const std::string& message) {
   const std::scoped_lock lock(mutex_);
   last_error_ = message.substr(0, kMaxErrorText);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "runtime/core/settings.h"
@@ -16,6 +17,15 @@
 #include "transports/segment.h"
 
 namespace tutti {
+
+/// Something that has a last thing to do when the process exits.
+class EndsWithProcess {
+ public:
+  virtual void endWithProcess() noexcept = 0;
+
+ protected:
+  ~EndsWithProcess() = default;
+};
 
 /// Thread-safe. Made at first use and never destroyed, because ranks' threads may outlive main().
 class Process {
@@ -28,6 +38,10 @@ class Process {
 
   SegmentCache& segments() { return segments_; }
   Watcher& watcher() { return watcher_; }
+
+  /// From here to forget(), exit() and the end of main() call the object's endWithProcess().
+  void remember(EndsWithProcess& object);
+  void forget(EndsWithProcess& object);
 
   /// Held while queued work gets its places: two pieces of work are then in the same order in all queues.
   std::mutex& issueOrder() { return issue_order_; }
@@ -58,6 +72,8 @@ class Process {
   std::optional<Log> log_;
   SegmentCache segments_;
   Watcher watcher_;
+  std::mutex remembered_mutex_;
+  std::set<EndsWithProcess*> remembered_;
   std::array<std::uint8_t, 16> token_{};
   int token_pid_ = 0;
   std::string last_error_;

@@ -138,6 +138,7 @@ class Wirer {
     }
     const bool is_uniform = std::ranges::equal_range(sizes, sizes[0]).size() == sizes.size();
     const bool is_in_order = std::ranges::is_sorted(host_of);
+    wiring_.locals = locals_;
     wiring_.layout = {nranks_, static_cast<std::int32_t>(leaders.size()),
                       is_uniform && is_in_order ? sizes[0] : 0};
     wiring_.shape = fitShape(settings_.links, std::ranges::max(sizes));
@@ -206,8 +207,9 @@ class Wirer {
                    .reconnect_timeout = settings_.network.reconnect_timeout,
                    .fail = fail_,
                    .faults = settings_.network.faults});
-    wiring_.control =
-        std::make_unique<ControlPlane>(bootstrap_.takeTree(), nranks_, rank_, memoryOf(local_).status());
+    wiring_.control = std::make_unique<ControlPlane>(
+        bootstrap_.takeTree(), nranks_, rank_, memoryOf(local_).status(),
+        [network = wiring_.network.get()](int rank) { network->retire(rank); });
     wiring_.summary +=
         fmt::format("{}{} peer(s) on {} other host(s) by tcp", wiring_.summary.empty() ? "" : ", ",
                     nranks_ - localCount(), wiring_.layout.hosts - 1);

@@ -42,6 +42,7 @@ struct MeshLinks {
 struct Wiring {
   std::vector<PeerInfo> peers;  ///< by rank
   Layout layout;
+  std::vector<int> locals;  ///< ranks of this host, in order
   std::unique_ptr<PeerWatch> watch;
   Board board;
   RegionTable* regions = nullptr;         ///< this rank's

@@ -6,81 +6,22 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <map>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/harness/command.h"
-#include "tests/harness/ranks.h"
+#include "tests/harness/rank_group.h"
 
 namespace tutti {
 namespace {
 
 using std::chrono::seconds;
-using Environment = std::map<std::string, std::string>;
-
-/// An id in a file, as a launcher hands it over.
-class IdFile {
- public:
-  IdFile() : path_(std::filesystem::temp_directory_path() / ("tutti_test_" + std::to_string(::getpid()))) {
-    const ncclUniqueId id = test::newId();
-    std::ofstream(path_, std::ios::binary).write(id.internal, sizeof(id.internal));
-  }
-  IdFile(const IdFile&) = delete;
-  IdFile& operator=(const IdFile&) = delete;
-  ~IdFile() { std::filesystem::remove(path_); }
-  std::string path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-/// Ranks of rank_program that run in the background.
-class Group {
- public:
-  Group(int nranks, const std::vector<std::string>& arguments, const Environment& common = {},
-        const std::map<int, Environment>& per_rank = {}) {
-    for (int rank = 0; rank < nranks; ++rank) {
-      Environment environment = common;
-      environment["TUTTI_RANK"] = std::to_string(rank);
-      environment["TUTTI_WORLD_SIZE"] = std::to_string(nranks);
-      environment["TUTTI_ID_FILE"] = id_.path();
-      if (per_rank.contains(rank)) {
-        for (const auto& [name, value] : per_rank.at(rank)) environment[name] = value;
-      }
-      std::vector<std::string> argv{"rank_program"};
-      argv.insert(argv.end(), arguments.begin(), arguments.end());
-      ranks_.push_back(std::make_unique<test::Command>(argv, environment));
-    }
-  }
-
-  test::Command& operator[](int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
-
-  void waitUntilReady() {
-    for (auto& rank : ranks_) ASSERT_TRUE(rank->waitForOutput("ready", seconds(60)));
-  }
-
-  std::vector<test::CommandResult> wait() {
-    std::vector<test::CommandResult> results;
-    for (auto& rank : ranks_) results.push_back(rank->wait(seconds(60)));
-    return results;
-  }
-
- private:
-  IdFile id_;
-  std::vector<std::unique_ptr<test::Command>> ranks_;
-};
-
-void expectSuccess(const std::vector<test::CommandResult>& results) {
-  for (const auto& result : results) EXPECT_EQ(result.exit_code, 0) << result.err;
-}
-
-void expectSays(const test::CommandResult& result, const std::string& words) {
-  EXPECT_EQ(result.exit_code, 1) << result.err;
-  EXPECT_NE(result.err.find(words), std::string::npos) << "expected: " << words << "\ngot: " << result.err;
-}
+using test::Environment;
+using test::expectSays;
+using test::expectSuccess;
+using test::IdFile;
+using Group = test::RankGroup;
 
 class Processes : public testing::TestWithParam<int> {};
 

@@ -40,6 +40,41 @@ void receiveInVain(Comm& comm, std::size_t count, const Leave& leave) {
   if (comm.rank() == 0) comm.receive(data.data(), count, comm.size() - 1);
 }
 
+/// Rank 0 is away for a while after each call, in which the others need what it sent last, and its credits.
+void beAway(Comm& comm, bool computes) {
+  std::vector<float> data(3'000'000, 1.0F);
+  for (int round = 0; round < 4; ++round) {
+    comm.allReduce(data.data(), data.data(), data.size(), ncclMax);
+    if (comm.rank() == 0) {
+      const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+      if (!computes) std::this_thread::sleep_until(end);
+      while (std::chrono::steady_clock::now() < end) {
+      }
+    } else if (comm.rank() == comm.size() - 1) {
+      comm.send(data.data(), 1'000'000, 1);
+    } else if (comm.rank() == 1) {
+      comm.receive(data.data(), 1'000'000, comm.size() - 1);
+    }
+  }
+}
+
+/// The last rank calls something else than the others.
+void differ(Comm& comm, const std::string& how) {
+  std::vector<std::int32_t> data(2000);
+  const bool is_other = comm.rank() == comm.size() - 1;
+  comm.barrier();
+  if (is_other && how == "collective") {
+    comm.broadcast(data.data(), data.data(), 1000, ncclInt32, 0);
+  } else if (how == "root") {
+    comm.reduce(data.data(), data.data(), 1000, ncclInt32, ncclSum, is_other ? 1 : 0);
+  } else {
+    comm.allReduce(data.data(), data.data(), is_other && how == "count" ? 999 : 1000,
+                   is_other && how == "type" ? ncclFloat : ncclInt32,
+                   is_other && how == "op" ? ncclMax : ncclSum);
+  }
+  comm.barrier();
+}
+
 /// `threads` ranks in this process, of as many processes as the launcher started.
 void conformInThreads(const tuttiLaunch_t& launch, int threads) {
   const auto errors = tutti::test::runThreads(threads, [&](int thread) {
@@ -70,6 +105,8 @@ void run(const std::string& what, const std::string& argument) {
     });
   }
   if (what == "loop") return loopUntilKilled(comm);
+  if (what == "away") return beAway(comm, argument == "compute");
+  if (what == "differ") return differ(comm, argument);
   if (what == "absent" && comm.rank() == std::stoi(argument)) ::pause();
   if (what == "exit-early" && comm.rank() == std::stoi(argument)) std::_Exit(0);  // without ncclCommDestroy
   if (what == "exit-after") {
@@ -78,7 +115,9 @@ void run(const std::string& what, const std::string& argument) {
     std::vector<std::int32_t> data(1000, comm.rank() == 0 ? 42 : 0);
     if (comm.rank() == comm.size() - 1) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     comm.broadcast(data.data(), data.data(), data.size(), ncclInt32, 0);
-    std::_Exit(data.back() == 42 ? 0 : 1);
+    const int status = data.back() == 42 ? 0 : 1;
+    if (argument == "exit") std::exit(status);  // what other hosts need of this rank is sent
+    std::_Exit(status);
   }
   comm.barrier();
 }

@@ -1,0 +1,161 @@
+// Ranks on several hosts: what differs on the outside from ranks on one is only the medium between them.
+// Hosts are pretended (NCCL_HOSTID), so that all TCP runs over loopback; tests/runtime/namespaces_test.cc has
+// real networks.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+#include <thread>
+
+#include "tests/harness/rank_group.h"
+
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using test::Environment;
+using test::expectSays;
+using test::expectSuccess;
+using test::RankGroup;
+
+struct Arrangement {
+  int nranks;
+  int hosts;
+};
+
+void PrintTo(const Arrangement& a, std::ostream* out) {
+  *out << a.nranks << " ranks on " << a.hosts << " hosts";
+}
+
+class Hosts : public testing::TestWithParam<Arrangement> {};
+
+TEST_P(Hosts, Conform) {
+  const auto [nranks, hosts] = GetParam();
+  RankGroup group(nranks, {"conform", "9"}, {}, {}, hosts);
+  expectSuccess(group.wait());
+}
+
+TEST_P(Hosts, Exchange) {
+  const auto [nranks, hosts] = GetParam();
+  RankGroup group(nranks, {"exchange"}, {}, {}, hosts);
+  expectSuccess(group.wait());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Hosts,
+                         testing::Values(Arrangement{2, 2}, Arrangement{3, 2}, Arrangement{4, 2},
+                                         Arrangement{6, 3}, Arrangement{5, 5}, Arrangement{8, 2}));
+
+class WaysBetweenHosts : public testing::TestWithParam<const char*> {};
+
+TEST_P(WaysBetweenHosts, Conform) {
+  for (const auto& [nranks, hosts] : {Arrangement{2, 2}, Arrangement{4, 2}, Arrangement{6, 3}}) {
+    // Few and small slots: rings wrap, windows fill, credits matter.
+    RankGroup group(nranks, {"conform", "10"},
+                    {{"TUTTI_PLAN", GetParam()},
+                     {"TUTTI_SLOTS", "2"},
+                     {"TUTTI_SLOT_BYTES", "1024"},
+                     {"TUTTI_TCP_CHECKSUM", "1"}},
+                    {}, hosts);
+    expectSuccess(group.wait());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, WaysBetweenHosts,
+                         testing::Values("ring", "direct", "one_shot", "hierarchical"));
+
+TEST(Hosts, LanesHaveConnectionsOfTheirOwn) {
+  RankGroup group(4, {"conform", "11"}, {{"TUTTI_LANES", "3"}}, {}, 2);
+  expectSuccess(group.wait());
+}
+
+TEST(Hosts, ARankThatComputesAfterItsCallHoldsUpNobody) {
+  // What it sent last, and the credits it owes, are moved while it is away: computing, asleep, or in no call
+  // at all.
+  for (const char* away : {"compute", "sleep"}) {
+    RankGroup group(4, {"away", away}, {{"TUTTI_TIMEOUT", "20"}}, {}, 2);
+    expectSuccess(group.wait());
+  }
+}
+
+TEST(Hosts, KilledRankIsNamedByAllOthersInTime) {
+  for (const auto& [nranks, hosts] : {Arrangement{2, 2}, Arrangement{4, 2}, Arrangement{4, 4}}) {
+    for (int victim = 0; victim < nranks; ++victim) {
+      RankGroup group(nranks, {"loop"}, {}, {}, hosts);
+      group.waitUntilReady();
+      const std::string pid = std::to_string(group[victim].pid());
+      const auto killed_at = std::chrono::steady_clock::now();
+      group[victim].kill(SIGKILL);
+      for (int rank = 0; rank < nranks; ++rank) {
+        if (rank == victim) continue;
+        expectSays(group[rank].wait(seconds(60)), "rank " + std::to_string(victim) + " (pid " + pid + " on ");
+      }
+      EXPECT_LT(std::chrono::steady_clock::now() - killed_at, seconds(20));
+    }
+  }
+}
+
+TEST(Hosts, StoppedRankIsNamed) {
+  for (int victim = 0; victim < 4; ++victim) {
+    RankGroup group(4, {"loop"}, {{"TUTTI_STALL_TIMEOUT", "3"}, {"TUTTI_TIMEOUT", "3"}}, {}, 2);
+    group.waitUntilReady();
+    group[victim].kill(SIGSTOP);
+    for (int rank = 0; rank < 4; ++rank) {
+      if (rank == victim) continue;
+      expectSays(group[rank].wait(seconds(60)), "rank " + std::to_string(victim) + " (pid ");
+    }
+    group[victim].kill(SIGKILL);
+  }
+}
+
+TEST(Hosts, RankThatNeverEntersIsNamed) {
+  RankGroup group(4, {"absent", "2"}, {{"TUTTI_TIMEOUT", "1"}}, {}, 2);
+  group.waitUntilReady();
+  for (const int rank : {0, 1, 3}) {
+    expectSays(group[rank].wait(seconds(60)), "rank 2 (pid " + std::to_string(group[2].pid()));
+  }
+}
+
+TEST(Hosts, DifferentArgumentsAreNamedOnBothSides) {
+  for (const char* how : {"count", "type", "op", "root", "collective"}) {
+    RankGroup group(4, {"differ", how}, {}, {}, 2);
+    group.waitUntilReady();
+    const std::string pid = std::to_string(group[3].pid());
+    const auto since = std::chrono::steady_clock::now();
+    for (int rank = 0; rank < 4; ++rank) {
+      const auto result = group[rank].wait(seconds(60));
+      expectSays(result, "the ranks called different operations");
+      expectSays(result, "rank 3 (pid " + pid);
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - since, seconds(20));
+  }
+}
+
+TEST(Hosts, RankThatExitsAfterItsLastOperationHurtsNobody) {
+  RankGroup group(4, {"exit-after", "exit"}, {}, {}, 2);
+  expectSuccess(group.wait());
+}
+
+TEST(Hosts, ASenderThatDiedIsNamed) {
+  RankGroup group(3, {"receive-from-dead"}, {}, {}, 3);
+  const auto results = group.wait();
+  expectSays(results[0], "rank 2 (pid ");
+  expectSays(results[0], "has not sent 40 bytes that rank 0 (pid ");
+}
+
+TEST(Hosts, CutConnectionsHeal) {
+  for (const char* faults : {"cut:every=30000", "cut:every=777777", "delay:ms=1", "stall:at=50000,ms=300"}) {
+    // A slot has to fit between two cuts.
+    RankGroup group(4, {"conform", "12"}, {{"TUTTI_FAULTS", faults}, {"TUTTI_SLOT_BYTES", "8192"}}, {}, 2);
+    expectSuccess(group.wait());
+  }
+}
+
+TEST(Hosts, CorruptionIsFoundAndHealed) {
+  RankGroup group(4, {"conform", "13"}, {{"TUTTI_FAULTS", "corrupt:at=100000"}, {"TUTTI_TCP_CHECKSUM", "1"}},
+                  {}, 2);
+  expectSuccess(group.wait());
+}
+
+}  // namespace
+}  // namespace tutti
