@@ -123,10 +123,10 @@ print('{"bytes": 1048576, "iterations": )" + std::to_string(calls) +
 )");
   }
 
-  CommandResult compare(Arguments arguments) const {
+  CommandResult compare(const Arguments& arguments) const {
     return runCommand(Arguments{TUTTI_COMPARE, "--bin", folder_.path(), "--peers", "tutti", "--types",
                                 "float", "--memory", "plain", "--rounds", "1", "--sizes", "1M"} +
-                      std::move(arguments));
+                      arguments);
   }
 
   std::string argumentsOfTuttiRun() const {

@@ -1,5 +1,6 @@
 // libtutti.so and libnccl.so.2 in one process: refused where a program's calls are divided between them, told
 // where one only lies beside the other.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -20,6 +21,25 @@ TEST(LoadedTwice, OneCopyIsNothingToSpeakOf) {
   const OtherCopies none = findOtherCopies();
   EXPECT_EQ(none.words, "");
   EXPECT_FALSE(none.is_split);
+}
+
+// As a program does that looks for NCCL at run time: its functions are found through the handle only.
+TEST(LoadedTwice, ALibraryThatSomebodyLoadedForHimselfIsToldButNotRefused) {
+  void* const nccl = ::dlopen(TUTTI_LIB_DIR "/libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(nccl, nullptr) << ::dlerror();
+  const OtherCopies found = findOtherCopies();
+  EXPECT_TRUE(contains(found.words, TUTTI_LIB_DIR "/libnccl.so.2; this is the first")) << found.words;
+  EXPECT_FALSE(found.is_split);
+  ::dlclose(nccl);
+}
+
+TEST(LoadedTwice, LibrariesLoadedForEverybodyDivideCalls) {
+  void* const nccl = ::dlopen(TUTTI_LIB_DIR "/libnccl.so.2", RTLD_NOW | RTLD_GLOBAL);
+  void* const tutti = ::dlopen(TUTTI_LIB_DIR "/libtutti.so.0", RTLD_NOW | RTLD_GLOBAL);
+  ASSERT_TRUE(nccl != nullptr && tutti != nullptr) << ::dlerror();
+  EXPECT_TRUE(findOtherCopies().is_split);
+  ::dlclose(tutti);
+  ::dlclose(nccl);
 }
 
 TEST(LoadedTwice, DividedCallsAreRefusedByBoth) {
