@@ -17,10 +17,11 @@ class OperandList {
   constexpr Operands view() const { return {operands_.data(), size_}; }
 
  private:
-  std::array<Operand, kMaxRanks> operands_{};
+  std::array<Operand, kMaxMeshRanks> operands_{};
   std::size_t size_ = 0;
 };
 
+/// At most kMaxMeshRanks ranks.
 struct Mesh {
   std::int32_t nranks;
   std::int32_t rank;

@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint64_t kLaneGrainBytes = 64;
 
 constexpr std::uint32_t kBestSlotBytes = 128 * 1024;
-constexpr std::uint32_t kLeastSlotBytes = 4096;
+constexpr std::uint32_t kLeastSlotBytes = 1024;
 constexpr std::uint64_t kInboundBytes = 4 << 20;  ///< of all links that a rank receives by
 
 constexpr std::uint64_t divideUp(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
@@ -19,8 +19,8 @@ constexpr std::uint64_t divideUp(std::uint64_t a, std::uint64_t b) { return a / 
 /// where every peer gets a block of its own.
 std::uint64_t messageBytes(const Descriptor& d) { return d.count * sizeOf(d.type); }
 
-/// The measured table (collectives/README.md): with up to `nranks` ranks, messages of up to `packet_bytes` go
-/// by packets, those of up to `one_shot_bytes` to everybody at once, and larger ones directly.
+/// The measured tables (collectives/README.md): with up to `nranks` ranks, messages of up to `packet_bytes`
+/// go by packets, those of up to `one_shot_bytes` to everybody at once, and larger ones directly.
 struct SizeRow {
   int nranks;
   std::uint64_t packet_bytes;
@@ -29,16 +29,33 @@ struct SizeRow {
 constexpr SizeRow kSizeTable[] = {
     {2, 512, 2048},
     {8, 64, 4096},
-    {kMaxRanks, 64, 2048},
+    {kMaxMeshRanks, 64, 2048},
 };
+
+/// Between hosts, where a step takes ten times as long as inside one: messages of up to `one_shot_bytes` go
+/// to everybody at once, those of up to `direct_bytes` directly, and larger ones round the ring, which sends
+/// everything through each network link once.
+struct NetworkRow {
+  std::uint64_t one_shot_bytes;
+  std::uint64_t direct_bytes;
+};
+constexpr NetworkRow kTwoRanksApart{16 << 10, ~std::uint64_t{0}};
+constexpr NetworkRow kManyApart{8 << 10, 64 << 10};
 
 const SizeRow& sizesFor(int nranks) {
   return *std::ranges::find_if(kSizeTable, [nranks](const SizeRow& row) { return nranks <= row.nranks; });
 }
 
-/// Packets carry raw inputs: where every rank has a scalar of its own, headers have to tell it.
-bool canUsePackets(const Descriptor& d, const LinkShape& shape) {
-  return d.op != RedOp::premul_sum && shape.packet_bytes >= sizeOf(d.type);
+/// Packets carry raw inputs: where every rank has a scalar of its own, headers have to tell it. They are
+/// stores into memory of the peer.
+bool canUsePackets(const Descriptor& d, const Layout& layout, const LinkShape& shape) {
+  return layout.hosts == 1 && layout.nranks <= kMaxMeshRanks && d.op != RedOp::premul_sum &&
+         shape.packet_bytes >= sizeOf(d.type);
+}
+
+bool canUseHosts(const Descriptor& d, const Layout& layout) {
+  return d.collective == Collective::all_reduce && layout.hosts > 1 && layout.ranks_per_host > 0 &&
+         layout.ranks_per_host <= kMaxMeshRanks;
 }
 
 /// Direct all-reduce and reduce bring results home in the slots that carried the inputs, which packets
@@ -66,10 +83,10 @@ struct Choice {
   std::string_view reason;
 };
 
-Choice chooseAutomatically(const Descriptor& d, int nranks, const LinkShape& shape) {
-  const SizeRow& row = sizesFor(nranks);
+Choice chooseInsideHost(const Descriptor& d, const Layout& layout, const LinkShape& shape) {
+  const SizeRow& row = sizesFor(layout.nranks);
   const std::uint64_t bytes = messageBytes(d);
-  if (bytes <= row.packet_bytes && canUsePackets(d, shape)) {
+  if (bytes <= row.packet_bytes && canUsePackets(d, layout, shape)) {
     return {bringsResultsHome(d.collective) ? Algorithm::one_shot : Algorithm::direct, SlotForm::packets,
             "tiny: the hand-over is what counts"};
   }
@@ -79,42 +96,70 @@ Choice chooseAutomatically(const Descriptor& d, int nranks, const LinkShape& sha
   return {Algorithm::direct, SlotForm::plain, "the bytes are what counts"};
 }
 
-/// What was picked by hand, as far as the collective has it.
-Choice choose(const Descriptor& d, int nranks, const LinkShape& shape, const PlanOverride& override) {
+Choice chooseBetweenHosts(const Descriptor& d, const Layout& layout) {
+  if (canUseHosts(d, layout) && layout.ranks_per_host > 1) {
+    return {Algorithm::hierarchical, SlotForm::plain, "several ranks on each of several hosts"};
+  }
+  const NetworkRow& row = layout.nranks == 2 ? kTwoRanksApart : kManyApart;
+  const std::uint64_t bytes = messageBytes(d);
+  if (bytes <= row.one_shot_bytes && bringsResultsHome(d.collective)) {
+    return {Algorithm::one_shot, SlotForm::plain, "between hosts, small: one step is quicker than two"};
+  }
+  if (bytes <= row.direct_bytes) {
+    return {Algorithm::direct, SlotForm::plain, "between hosts: two steps are quicker than a ring"};
+  }
+  return {Algorithm::ring, SlotForm::plain, "between hosts: each network link carries everything once"};
+}
+
+Choice chooseAutomatically(const Descriptor& d, const Layout& layout, const LinkShape& shape) {
+  if (layout.nranks > kMaxMeshRanks) {
+    return {Algorithm::ring, SlotForm::plain, "too many ranks for each to send to every other"};
+  }
+  return layout.hosts > 1 ? chooseBetweenHosts(d, layout) : chooseInsideHost(d, layout, shape);
+}
+
+/// What was picked by hand, as far as the collective and the layout have it.
+Choice choose(const Descriptor& d, const Layout& layout, const LinkShape& shape,
+              const PlanOverride& override) {
   using Pick = PlanOverride::Pick;
   using Form = PlanOverride::Form;
-  if (nranks == 1) return {Algorithm::single, SlotForm::plain, "one rank"};
-  Choice choice = chooseAutomatically(d, nranks, shape);
+  if (layout.nranks == 1) return {Algorithm::single, SlotForm::plain, "one rank"};
+  Choice choice = chooseAutomatically(d, layout, shape);
+  if (override == PlanOverride{}) return choice;
+  const bool has_mesh = layout.nranks <= kMaxMeshRanks;
   if (override.slots == Form::plain) choice.slots = SlotForm::plain;
-  if (override.slots == Form::packets && canUsePackets(d, shape)) choice.slots = SlotForm::packets;
+  if (override.slots == Form::packets && canUsePackets(d, layout, shape)) choice.slots = SlotForm::packets;
   if (override.algorithm == Pick::ring) {
     choice.algorithm = Algorithm::ring;
     choice.slots = SlotForm::plain;
-  } else if (override.algorithm == Pick::direct) {
+  } else if (override.algorithm == Pick::hierarchical) {
+    if (canUseHosts(d, layout)) choice = {Algorithm::hierarchical, SlotForm::plain, ""};
+  } else if (override.algorithm == Pick::direct && has_mesh) {
     choice.algorithm = Algorithm::direct;
     if (bringsResultsHome(d.collective)) choice.slots = SlotForm::plain;
-  } else if (override.algorithm == Pick::one_shot || choice.slots == SlotForm::packets) {
+  } else if ((override.algorithm == Pick::one_shot && has_mesh) || choice.slots == SlotForm::packets) {
     choice.algorithm = bringsResultsHome(d.collective) ? Algorithm::one_shot : Algorithm::direct;
   }
-  if (override != PlanOverride{}) choice.reason = "picked by the environment";
+  choice.reason = "picked by the environment";
   return choice;
 }
 
 }  // namespace
 
-LinkShape fitShape(LinkShape shape, int nranks) {
+LinkShape fitShape(LinkShape shape, int host_ranks) {
   if (shape.slot_bytes != 0) return shape;
   const std::uint64_t slots =
-      std::uint64_t{shape.slot_count} * shape.lanes * static_cast<std::uint64_t>(std::max(1, nranks - 1));
+      std::uint64_t{shape.slot_count} * shape.lanes * static_cast<std::uint64_t>(std::max(1, host_ranks - 1));
   const std::uint64_t share = kInboundBytes / slots / kLeastSlotBytes * kLeastSlotBytes;
   shape.slot_bytes =
       static_cast<std::uint32_t>(std::clamp<std::uint64_t>(share, kLeastSlotBytes, kBestSlotBytes));
   return shape;
 }
 
-PlannedOperation planOperation(const Descriptor& descriptor, int nranks, const LinkShape& shape,
+PlannedOperation planOperation(const Descriptor& descriptor, const Layout& layout, const LinkShape& shape,
                                const PlanOverride& override) {
-  const Choice choice = choose(descriptor, nranks, shape, override);
+  const Choice choice = choose(descriptor, layout, shape, override);
+  const std::int32_t nranks = layout.nranks;
   const bool is_plain = choice.slots == SlotForm::plain;
   return {
       {
@@ -122,6 +167,7 @@ PlannedOperation planOperation(const Descriptor& descriptor, int nranks, const L
           .slots = choice.slots,
           .descriptor = descriptor,
           .nranks = nranks,
+          .ranks_per_host = layout.ranks_per_host,
           .lanes = is_plain ? usefulLanes(descriptor, nranks, shape) : 1,  // there is one set of packet links
           .slot_elements = elementsIn(is_plain ? shape.slot_bytes : shape.packet_bytes, descriptor.type),
       },
@@ -145,6 +191,7 @@ LaneWork laneWork(const Plan& plan, int rank, std::uint32_t lane) {
   return {
       .nranks = plan.nranks,
       .rank = rank,
+      .ranks_per_host = plan.ranks_per_host,
       .root = d.root,
       .count = d.count,
       .begin = std::min(d.count, share * lane),

@@ -5,9 +5,9 @@
 
 namespace tutti {
 
-/// The shape with its slot size chosen, where it is left open: what all links that a rank receives by may
-/// take is bounded, however many ranks there are.
-LinkShape fitShape(LinkShape shape, int nranks);
+/// The shape with its slot size chosen, where it is left open: what all links by which a rank receives from
+/// ranks of its host may take is bounded, however many there are. `host_ranks`: of the host that has most.
+LinkShape fitShape(LinkShape shape, int host_ranks);
 
 /// A plan and why it was chosen, in a few words for people.
 struct PlannedOperation {
@@ -15,13 +15,13 @@ struct PlannedOperation {
   std::string_view reason;
 };
 
-/// The plan of an operation on a communicator of `nranks` ranks whose links have `shape`.
-PlannedOperation planOperation(const Descriptor& descriptor, int nranks, const LinkShape& shape,
+/// The plan of an operation on a communicator whose links have `shape`.
+PlannedOperation planOperation(const Descriptor& descriptor, const Layout& layout, const LinkShape& shape,
                                const PlanOverride& override);
 
-inline Plan makePlan(const Descriptor& descriptor, int nranks, const LinkShape& shape,
+inline Plan makePlan(const Descriptor& descriptor, const Layout& layout, const LinkShape& shape,
                      const PlanOverride& override = {}) {
-  return planOperation(descriptor, nranks, shape, override).plan;
+  return planOperation(descriptor, layout, shape, override).plan;
 }
 
 /// The plan of a send or a receive of descriptor.count elements: always direct, over one lane.

@@ -4,6 +4,7 @@
 #include "collectives/chain.h"
 #include "collectives/direct.h"
 #include "collectives/executor.h"
+#include "collectives/hierarchical.h"
 #include "collectives/one_shot.h"
 #include "collectives/ring.h"
 #include "runtime/core/plan.h"
@@ -66,6 +67,8 @@ bool runProgram(E& exec, const Plan& plan, const LaneWork& work) {
       return runDirect(exec, collective, work);
     case Algorithm::one_shot:
       return collective == Collective::reduce ? oneShotReduce(exec, work) : oneShotAllReduce(exec, work);
+    case Algorithm::hierarchical:
+      return hierarchicalAllReduce(exec, work);
   }
   return false;
 }

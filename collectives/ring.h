@@ -41,6 +41,16 @@ struct Ring {
         left{static_cast<std::uint16_t>(leftBy(1))},
         right{static_cast<std::uint16_t>(leftBy(nranks_in_ring - 1))} {}
 
+  /// The ring of the ranks with number `local` on each host, hosts being `ranks_per_host` apart. Ranks of
+  /// such a ring are numbers of hosts.
+  static constexpr Ring across(std::int32_t hosts, std::int32_t host, std::int32_t ranks_per_host,
+                               std::int32_t local) {
+    Ring ring(hosts, host);
+    ring.left.index = static_cast<std::uint16_t>(ring.left.index * ranks_per_host + local);
+    ring.right.index = static_cast<std::uint16_t>(ring.right.index * ranks_per_host + local);
+    return ring;
+  }
+
   /// The rank `distance` steps to the left.
   constexpr std::int32_t leftBy(std::int32_t distance) const {
     return (rank - distance % nranks + nranks) % nranks;
@@ -111,8 +121,45 @@ bool ringAllGather(E& exec, const LaneWork& work) {
   return true;
 }
 
-/// Both fused: the input is reduced over all ranks into every output. Rounds of n blocks of at most a slot
-/// each; blocks at the end of the data may be short or empty, and are passed like all others.
+/// Elements of a round of all-reduce, cut into one block per rank; blocks at its end may be short or empty,
+/// and are passed like all others.
+struct RingRound {
+  std::uint64_t begin;
+  std::uint64_t length;
+  std::uint64_t block;
+};
+
+/// Both fused, for one round: what `mine` says this rank has of an element is reduced over all ranks into
+/// every output.
+template <Executor E, class Mine>
+bool ringReduceBlock(E& exec, const Ring& ring, const RingRound& round, const Mine& mine_at) {
+  const auto start = [&](std::int32_t k) {
+    return round.begin + std::min(static_cast<std::uint64_t>(ring.leftBy(k)) * round.block, round.length);
+  };
+  const auto length = [&](std::int32_t k) {
+    return std::min(round.block, round.begin + round.length - start(k));
+  };
+  const auto mine = [&](std::int32_t k) { return mine_at(start(k)); };
+
+  // Reduce-scatter: in step k the block of the rank k + 1 to the left, in the last the own block, complete.
+  if (!ringStart(exec, ring, {slot(ring.right)}, {mine(1)}, length(1))) return false;
+  for (std::int32_t k = 2; k < ring.nranks; ++k) {
+    if (!ringPass(exec, ring, {slot(ring.right)}, {slot(ring.left), mine(k)}, length(k))) return false;
+  }
+  if (!ringPass(exec, ring, {output(start(0)), slot(ring.right)}, {slot(ring.left), mine(0)}, length(0),
+                Last::yes)) {
+    return false;
+  }
+  // All-gather: the complete blocks pass by.
+  for (std::int32_t k = 1; k < ring.nranks - 1; ++k) {
+    if (!ringPass(exec, ring, {output(start(k)), slot(ring.right)}, {slot(ring.left)}, length(k)))
+      return false;
+  }
+  const std::int32_t rest = ring.nranks - 1;
+  return ringEnd(exec, ring, {output(start(rest))}, {slot(ring.left)}, length(rest));
+}
+
+/// The input is reduced over all ranks into every output, in rounds of n blocks of at most a slot each.
 template <Executor E>
 bool ringAllReduce(E& exec, const LaneWork& work) {
   const Ring ring(work.nranks, work.rank);
@@ -124,28 +171,8 @@ bool ringAllReduce(E& exec, const LaneWork& work) {
     const std::uint64_t block =
         std::min(work.slot_elements, (share + kBlockGrain - 1) / kBlockGrain * kBlockGrain);
     round = std::min(block * nranks, work.end - at);
-    const auto start = [&](std::int32_t k) {
-      return at + std::min(static_cast<std::uint64_t>(ring.leftBy(k)) * block, round);
-    };
-    const auto length = [&](std::int32_t k) { return std::min(block, at + round - start(k)); };
-    const auto mine = [&](std::int32_t k) { return input(start(k)).own(); };
-
-    // Reduce-scatter: in step k the block of the rank k + 1 to the left, in the last the own block, complete.
-    if (!ringStart(exec, ring, {slot(ring.right)}, {mine(1)}, length(1))) return false;
-    for (std::int32_t k = 2; k < ring.nranks; ++k) {
-      if (!ringPass(exec, ring, {slot(ring.right)}, {slot(ring.left), mine(k)}, length(k))) return false;
-    }
-    if (!ringPass(exec, ring, {output(start(0)), slot(ring.right)}, {slot(ring.left), mine(0)}, length(0),
-                  Last::yes)) {
+    if (!ringReduceBlock(exec, ring, {at, round, block}, [](std::uint64_t i) { return input(i).own(); }))
       return false;
-    }
-    // All-gather: the complete blocks pass by.
-    for (std::int32_t k = 1; k < ring.nranks - 1; ++k) {
-      if (!ringPass(exec, ring, {output(start(k)), slot(ring.right)}, {slot(ring.left)}, length(k)))
-        return false;
-    }
-    const std::int32_t rest = ring.nranks - 1;
-    if (!ringEnd(exec, ring, {output(start(rest))}, {slot(ring.left)}, length(rest))) return false;
   }
   return true;
 }

@@ -1,120 +1,155 @@
 #include "runtime/bootstrap.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
+#include <chrono>
 
 #include "runtime/bootstrap_messages.h"
+#include "runtime/dial.h"
+#include "transports/socket_address.h"
 #include "tutti/error.h"
 
 namespace tutti {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
 
-UniqueFd connectTo(const UniqueId& id) {
-  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(id.port);
-  std::memcpy(&address.sin_addr, id.address.data(), id.address.size());
-  if (!socket || ::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
-    const int error = errno;
-    const char* remedy = error == ECONNREFUSED
-                             ? "The rendezvous of this unique id has ended: the process that called "
-                               "ncclGetUniqueId is gone, or the "
-                               "id was used before (an id serves one communicator)"
-                             : "Check the loopback interface and the limit of open files (ulimit -n)";
-    throw Error(error == ECONNREFUSED ? ncclRemoteError : ncclSystemError,
-                fmt::format("connecting to the rendezvous at {}: {} (errno {}). {}", id.endpoint(),
-                            std::strerror(error), error, remedy));
-  }
-  return socket;
-}
+/// A value in a Gather message: whose it is, then its bytes.
+using EntryRank = std::int32_t;
 
 }  // namespace
 
-Bootstrap::Bootstrap(const UniqueId& id, int nranks, int rank, Deadline deadline)
-    : endpoint_(id.endpoint()),
+Bootstrap::Bootstrap(const UniqueId& id, int nranks, int rank, const NetworkSettings& network,
+                     Deadline deadline)
+    : endpoint_(toText(id.address)),
       nranks_(nranks),
+      rank_(rank),
       deadline_(deadline),
-      channel_(connectTo(id), id.secret, SecureChannel::Role::client) {
-  while (!channel_.established()) {
-    requireOpen();
-    pumpOnce();
-  }
-  JoinMessage join{.nranks = nranks, .rank = rank, .pid = ::getpid()};
-  ::gethostname(join.host.data(), join.host.size() - 1);
-  channel_.send(message(MessageType::join, bytesOf(join)));
-}
-
-void Bootstrap::pumpOnce() {
-  const auto now = Clock::now();
-  if (now >= deadline_) {
-    // The rendezvous has the same deadline and knows who is missing; this is for when it is silent itself.
-    throw Error(ncclSystemError,
-                fmt::format("the rendezvous at {} did not answer in time (TUTTI_INIT_TIMEOUT)", endpoint_));
-  }
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_ - now).count() + 1;
-  const auto events = static_cast<short>(POLLIN | (channel_.wantsToWrite() ? POLLOUT : 0));
-  pollfd ready{channel_.fd(), events, 0};
-  ::poll(&ready, 1, static_cast<int>(std::min<std::int64_t>(left, 1000)));
-  // What came before an end is still to be read, and may be the reason for it.
-  ended_ = ended_ || !channel_.pump();
-}
-
-void Bootstrap::requireOpen() const {
-  if (!ended_) return;
-  throw Error(ncclRemoteError,
-              fmt::format("lost the rendezvous at {}{}. Did the process that called ncclGetUniqueId end?",
-                          endpoint_, channel_.problem().empty() ? "" : ": " + channel_.problem()));
-}
+      joined_(
+          joinTree({.id = id, .nranks = nranks, .rank = rank, .network = network, .deadline = deadline})) {}
 
 Bytes Bootstrap::gatherBytes(std::span<const std::uint8_t> mine) {
-  channel_.send(message(MessageType::gather, mine));
+  try {
+    return gather(mine);
+  } catch (const Error& error) {
+    joined_.tree.flood(error.code(), error.what());
+    throw;
+  }
+}
+
+/// Up: every rank sends one message with the values of all ranks below it. Down: rank 0's message with the
+/// values of all. 2 log16(n) hops.
+Bytes Bootstrap::gather(std::span<const std::uint8_t> mine) {
+  const std::size_t entry_bytes = sizeof(EntryRank) + mine.size();
+  const auto children = treeChildren(rank_, nranks_);
+  const EntryRank self = rank_;
+  Bytes entries(bytesOf(self).begin(), bytesOf(self).end());
+  entries.insert(entries.end(), mine.begin(), mine.end());
+  for (const int child : children) {
+    const Bytes received = await(child, MessageType::gather);
+    addEntries(entries, payloadOf(received), entry_bytes, child);
+  }
+  Bytes down;
+  if (rank_ == 0) {
+    down = message(MessageType::gathered, sorted(entries, mine.size()));
+  } else {
+    joined_.tree.send(treeParent(rank_), message(MessageType::gather, entries));
+    down = await(treeParent(rank_), MessageType::gathered);
+  }
+  for (const int child : children) joined_.tree.send(child, down);
+  flush();
+  down.erase(down.begin());
+  if (down.size() == mine.size() * static_cast<std::size_t>(nranks_)) return down;
+  throw Error(ncclInternalError,
+              fmt::format("rank {} got {} bytes of all ranks where {} were expected", rank_, down.size(),
+                          mine.size() * static_cast<std::size_t>(nranks_)));
+}
+
+Bytes Bootstrap::await(int neighbour, MessageType type) {
   for (;;) {
-    if (const auto received = channel_.receive()) {
-      const auto payload = payloadOf(*received);
-      if (typeOf(*received) == MessageType::gathered) return {payload.begin(), payload.end()};
-      if (typeOf(*received) == MessageType::refused && !payload.empty()) {
-        throw Error(static_cast<ncclResult_t>(payload[0]), textOf(payload.subspan(1)));
-      }
-      throw Error(ncclInternalError, "the rendezvous sent an unknown message");
+    if (auto received = joined_.tree.take(neighbour)) {
+      if (typeOf(*received) == type) return std::move(*received);
+      throw Error(ncclInternalError, fmt::format("{} sent an unknown message to rank {}",
+                                                 joined_.tree.describe(neighbour), rank_));
     }
-    requireOpen();
-    pumpOnce();
+    joined_.tree.requirePresent(neighbour);
+    requireTime(neighbour);
+    std::vector<pollfd> fds;
+    joined_.reception.addTo(fds);
+    joined_.tree.addTo(fds);
+    pollFor(fds, milliseconds(100));
+    hearNews();
+    joined_.tree.pump();
   }
 }
 
-void Bootstrap::requireSize(const Bytes& all, std::size_t expected) const {
-  if (all.size() == expected) return;
-  throw Error(ncclInternalError, fmt::format("the rendezvous at {} sent {} bytes where {} were expected",
-                                             endpoint_, all.size(), expected));
-}
-
-void Bootstrap::deliver() noexcept {
-  const auto end = Clock::now() + std::chrono::seconds(1);
-  while (channel_.wantsToWrite() && Clock::now() < end && channel_.pump()) {
-    pollfd ready{channel_.fd(), POLLOUT, 0};
-    ::poll(&ready, 1, 10);
+/// The rendezvous may call with bad news while the tree above this rank is not complete.
+void Bootstrap::hearNews() {
+  for (const Guest& guest : joined_.reception.attend()) {
+    if (typeOf(guest.greeting) == MessageType::failed) throw readFailed(payloadOf(guest.greeting));
   }
 }
 
-void Bootstrap::fail(const std::string& text) noexcept {
-  if (!channel_.established()) return;
-  channel_.send(message(MessageType::fail, bytesOf(text)));
-  deliver();
+void Bootstrap::requireTime(int neighbour) const {
+  if (Clock::now() < deadline_) return;
+  throw Error(
+      ncclSystemError,
+      fmt::format("rank {}: {} did not answer in time (TUTTI_INIT_TIMEOUT), which may be the fault of "
+                  "a rank behind it. The rendezvous was at {}",
+                  rank_, joined_.tree.describe(neighbour), endpoint_));
 }
+
+void Bootstrap::addEntries(Bytes& entries, std::span<const std::uint8_t> more, std::size_t entry_bytes,
+                           int neighbour) const {
+  if (more.empty() || more.size() % entry_bytes != 0) {
+    throw Error(ncclInternalError, fmt::format("{} sent {} bytes where values of {} bytes were expected",
+                                               joined_.tree.describe(neighbour), more.size(), entry_bytes));
+  }
+  entries.insert(entries.end(), more.begin(), more.end());
+}
+
+Bytes Bootstrap::sorted(std::span<const std::uint8_t> entries, std::size_t value_bytes) const {
+  const std::size_t entry_bytes = sizeof(EntryRank) + value_bytes;
+  Bytes all(static_cast<std::size_t>(nranks_) * value_bytes);
+  std::vector<bool> seen(static_cast<std::size_t>(nranks_), false);
+  std::size_t count = 0;
+  for (; !entries.empty(); entries = entries.subspan(entry_bytes), ++count) {
+    EntryRank rank = 0;
+    std::memcpy(&rank, entries.data(), sizeof(rank));
+    if (rank < 0 || rank >= nranks_ || seen[static_cast<std::size_t>(rank)]) {
+      throw Error(ncclInternalError,
+                  fmt::format("rank 0 got a value of rank {} of {} that is not due", rank, nranks_));
+    }
+    seen[static_cast<std::size_t>(rank)] = true;
+    const auto value = entries.subspan(sizeof(rank), value_bytes);
+    std::ranges::copy(
+        value, all.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank) * value_bytes));
+  }
+  if (count == seen.size()) return all;
+  throw Error(ncclInternalError, fmt::format("rank 0 got values of {} ranks of {}", count, nranks_));
+}
+
+/// What was sent is gone before this rank turns to other work: those below wait for it.
+void Bootstrap::flush() {
+  while (joined_.tree.wantsToWrite()) {
+    if (Clock::now() >= deadline_) {
+      throw Error(ncclSystemError,
+                  fmt::format("rank {}: a rank below it does not read (TUTTI_INIT_TIMEOUT)", rank_));
+    }
+    joined_.tree.write();
+    if (!joined_.tree.wantsToWrite()) return;
+    std::vector<pollfd> fds;
+    joined_.tree.addTo(fds);
+    pollFor(fds, milliseconds(100));
+  }
+}
+
+void Bootstrap::fail(const std::string& text) noexcept { joined_.tree.flood(ncclRemoteError, text); }
 
 void Bootstrap::leave() noexcept {
-  channel_.send(message(MessageType::leave));
-  deliver();
+  joined_.tree.leave();
+  joined_.reception = Reception();
 }
 
 }  // namespace tutti

@@ -1,4 +1,5 @@
-// A rank's side of the rendezvous: it joins, takes part in all-gathers, and leaves.
+// A rank's side of making a communicator: it joins, takes part in all-gathers over the tree, and leaves or
+// keeps the tree.
 #pragma once
 
 #include <cstring>
@@ -6,48 +7,74 @@
 #include <type_traits>
 #include <vector>
 
-#include "transports/secure_channel.h"
+#include "runtime/control_tree.h"
+#include "runtime/core/net_address.h"
+#include "runtime/core/settings.h"
+#include "runtime/core/unique_fd.h"
+#include "runtime/joining.h"
 #include "runtime/unique_id.h"
 #include "transports/transport.h"
 
 namespace tutti {
 
 /// Used by one thread, during init only. Every wait ends at the deadline. Calls throw Error with the first
-/// failure among all ranks, as the rendezvous tells it.
+/// failure among all ranks; one that ends without a word is named by its neighbours to all others.
 class Bootstrap {
  public:
-  /// Connects, proves knowledge of the secret, and joins.
-  Bootstrap(const UniqueId& id, int nranks, int rank, Deadline deadline);
+  /// Returns when this rank, and every rank below it in the tree, is connected.
+  Bootstrap(const UniqueId& id, int nranks, int rank, const NetworkSettings& network, Deadline deadline);
 
-  /// Every rank contributes a value; returns them by rank. Also a barrier.
+  /// Every rank contributes a value, of at most about 900 KiB for all ranks together; returns them by rank.
+  /// Also a barrier.
   template <class T>
   std::vector<T> allGather(const T& mine) {
     static_assert(std::is_trivially_copyable_v<T>);
     const Bytes all = gatherBytes({reinterpret_cast<const std::uint8_t*>(&mine), sizeof(T)});
-    std::vector<T> result(static_cast<std::size_t>(nranks_));
-    requireSize(all, result.size() * sizeof(T));
-    std::memcpy(result.data(), all.data(), all.size());
+    std::vector<T> result(all.size() / sizeof(T));
+    std::memcpy(static_cast<void*>(result.data()), all.data(), all.size());
     return result;
   }
 
-  /// Tells the other ranks that this one failed, and why; they get the text as their error. Never throws.
+  /// Returns once all ranks have called it.
+  void barrier() { gatherBytes({}); }
+
+  /// Where this rank's listener is, as others reach it.
+  const NetAddress& address() const { return joined_.address; }
+
+  /// Random, known to the ranks of this communicator only. Differs from the id's secret, which serves all
+  /// communicators that are made by one NCCL_COMM_ID.
+  const Secret& secret() const { return joined_.communicator_secret; }
+
+  /// The listener, for data connections. Connections of strangers may wait in it. After the last collective.
+  UniqueFd takeListener() { return joined_.reception.takeListener(); }
+
+  /// The open channels to parent and children. After the last collective; nothing else may be called then
+  /// but address(), secret() and takeListener().
+  ControlTree takeTree() { return joined_.tree.release(rank_); }
+
+  /// This rank failed: all others get the text as their error, unless another failure came first. Never
+  /// throws.
   void fail(const std::string& text) noexcept;
 
-  /// This rank needs nothing more. Never throws.
+  /// This rank needs nothing more: closes everything. After the last collective. Never throws.
   void leave() noexcept;
 
  private:
   Bytes gatherBytes(std::span<const std::uint8_t> mine);
-  void requireSize(const Bytes& all, std::size_t expected) const;
-  void pumpOnce();
-  void requireOpen() const;
-  void deliver() noexcept;
+  Bytes gather(std::span<const std::uint8_t> mine);
+  Bytes await(int neighbour, MessageType type);
+  void addEntries(Bytes& entries, std::span<const std::uint8_t> more, std::size_t entry_bytes,
+                  int neighbour) const;
+  Bytes sorted(std::span<const std::uint8_t> entries, std::size_t value_bytes) const;
+  void requireTime(int neighbour) const;
+  void hearNews();
+  void flush();
 
   std::string endpoint_;
   int nranks_;
+  int rank_;
   Deadline deadline_;
-  SecureChannel channel_;
-  bool ended_ = false;
+  Joined joined_;
 };
 
 }  // namespace tutti

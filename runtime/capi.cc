@@ -3,8 +3,8 @@
 #include <array>
 
 #include "runtime/capi_support.h"
+#include "runtime/id_source.h"
 #include "runtime/launch.h"
-#include "runtime/rendezvous.h"
 #include "tutti/launch.h"
 #include "tutti/statistics.h"
 
@@ -59,8 +59,7 @@ TUTTI_API(const char*, ncclGetLastError, ncclComm_t) {
 TUTTI_API(ncclResult_t, ncclGetUniqueId, ncclUniqueId* uniqueId) {
   return guarded([&] {
     requirePointer("ncclGetUniqueId", "uniqueId", uniqueId);
-    const auto& settings = Process::instance().settings();
-    *uniqueId = tutti::openRendezvous(settings.bootstrap_port, settings.init_timeout);
+    *uniqueId = tutti::newUniqueId(Process::instance());
   });
 }
 

@@ -5,7 +5,7 @@
 
 #include "runtime/capi_support.h"
 #include "runtime/config.h"
-#include "runtime/rendezvous.h"
+#include "runtime/id_source.h"
 #include "runtime/unique_id.h"
 
 namespace {
@@ -155,8 +155,7 @@ TUTTI_API(ncclResult_t, ncclCommInitAll, ncclComm_t* comm, int ndev, const int* 
     }
     const std::vector<int> devices = devicesOf(ndev, devlist);
     if (devices.empty()) return ncclSuccess;
-    const auto& settings = Process::instance().settings();
-    const ncclUniqueId id = tutti::openRendezvous(settings.bootstrap_port, settings.init_timeout);
+    const ncclUniqueId id = tutti::localUniqueId(Process::instance());
     std::vector<CommInit> inits;
     inits.reserve(devices.size());
     for (int rank = 0; rank < ndev; ++rank) {

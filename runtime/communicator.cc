@@ -25,17 +25,36 @@ namespace {
 /// between cores takes.
 constexpr std::uint32_t kSpins = 30;
 
-std::uint32_t spinsFor(const Wiring& wiring) {
-  // All ranks are on this host. Where they outnumber the cores that they may use, the peer waits for the core
-  // that a spin would hold. Ranks may be bound to a core each, so it is the cores of all that count.
+std::uint32_t spinsFor(const Wiring& wiring, const PeerInfo& self) {
+  // Where the ranks of a machine outnumber the cores that they may use, the peer waits for the core that a
+  // spin would hold. Ranks may be bound to a core each, so it is the cores of all that count.
+  std::vector<PeerInfo> here;
+  std::ranges::copy_if(wiring.peers, std::back_inserter(here),
+                       [&self](const PeerInfo& peer) { return peer.boot_id == self.boot_id; });
   std::size_t cores = 0;
-  for (std::size_t word = 0; word < wiring.peers[0].cores.size(); ++word) {
+  for (std::size_t word = 0; word < self.cores.size(); ++word) {
     std::uint64_t any = 0;
-    for (const PeerInfo& peer : wiring.peers) any |= peer.cores[word];
+    for (const PeerInfo& peer : here) any |= peer.cores[word];
     cores += static_cast<std::size_t>(std::popcount(any));
   }
-  return wiring.peers.size() <= cores ? kSpins : 0;
+  return here.size() <= cores ? kSpins : 0;
 }
+
+/// A caller inside the network links, if there are any.
+class NetworkTurn {
+ public:
+  explicit NetworkTurn(Network* network) : network_(network) {
+    if (network_ != nullptr) network_->enter();
+  }
+  NetworkTurn(const NetworkTurn&) = delete;
+  NetworkTurn& operator=(const NetworkTurn&) = delete;
+  ~NetworkTurn() {
+    if (network_ != nullptr) network_->leave();
+  }
+
+ private:
+  Network* network_;
+};
 
 /// The settings with what this machine adds to them.
 Settings completed(Settings settings) {
@@ -58,16 +77,19 @@ Communicator::Communicator(Process& process, Settings settings, int nranks, cons
       settings_(completed(std::move(settings))),
       nranks_(nranks),
       rank_(rank),
-      wiring_(makeWiring(process, settings_, nranks, id, rank)),
+      wiring_(makeWiring(process, settings_, nranks, id, rank,
+                         [this](ncclResult_t code, const std::string& text) { fail(code, text); })),
+      states_(static_cast<std::size_t>(nranks)),
       scratch_(hostScratchBytes(nranks)),
-      registrations_(process, wiring_.memories[static_cast<std::size_t>(rank)].regions()),
+      registrations_(process, *wiring_.regions),
       around_{wiring_,
+              process.watcher(),
               rank,
               settings_.timeout,
               settings_.stall_timeout,
               fault_,
               [this](const std::string& text) { process_.log().write(LogLevel::warn, rank_, text); }},
-      spins_(spinsFor(wiring_)) {
+      spins_(spinsFor(wiring_, wiring_.peers[static_cast<std::size_t>(rank)])) {
   process_.log().write(LogLevel::version, rank_,
                        fmt::format("NCCL API {}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH));
   process_.log().write(LogLevel::info, rank_,
@@ -78,6 +100,10 @@ Communicator::Communicator(Process& process, Settings settings, int nranks, cons
     process_.log().write(LogLevel::info, rank_,
                          variable + " names something that Tutti does not have; it is ignored");
   }
+  if (wiring_.network == nullptr) return;
+  control_watch_ = std::make_unique<Watching>(process_.watcher(), *wiring_.control);
+  network_care_ = std::make_unique<NetworkCare>(*wiring_.network, process_.watcher());
+  network_watch_ = std::make_unique<Watching>(process_.watcher(), *network_care_);
 }
 
 void* Communicator::registerBuffer(const void* buffer, std::size_t bytes) {
@@ -89,10 +115,32 @@ void* Communicator::registerBuffer(const void* buffer, std::size_t bytes) {
 }
 
 Communicator::~Communicator() {
+  if (wiring_.network != nullptr && !fault_.tripped()) drainNetwork();
   RankStatus& mine = wiring_.board[rank_];
   auto expected = RankStatus::State::active;
   mine.state.compare_exchange_strong(expected, RankStatus::State::left, std::memory_order_release,
                                      std::memory_order_relaxed);
+  if (wiring_.control == nullptr) return;
+  wiring_.control->announce(process_.watcher());
+  network_watch_.reset();
+  control_watch_.reset();
+  wiring_.control->flush();
+}
+
+/// Slots that callers left in the links reach the hosts of the peers.
+void Communicator::drainNetwork() {
+  using std::chrono::steady_clock;
+  constexpr auto kAtMost = std::chrono::seconds(60);
+  const auto limit = settings_.stall_timeout.count() != 0 ? settings_.stall_timeout : kAtMost;
+  const auto end = steady_clock::now() + limit;
+  while (!fault_.tripped() && !wiring_.network->drain(steady_clock::now() + std::chrono::milliseconds(100))) {
+    if (steady_clock::now() < end) continue;
+    around_.warn(
+        fmt::format("what this rank sent last has not reached its peers within {} s; they may be stopped, or "
+                    "their hosts unreachable (TUTTI_STALL_TIMEOUT)",
+                    std::chrono::duration<double>(limit).count()));
+    return;
+  }
 }
 
 void Communicator::validate(const Task& task) const {
@@ -107,6 +155,7 @@ void Communicator::validate(const Task& task) const {
 
 bool Communicator::carryOut(const Task& task, WaitScheduler* scheduler) noexcept {
   const FloatEnvironment environment;  // the caller's may flush denormals, which would change bits
+  const NetworkTurn turn(wiring_.network.get());
   bool done = false;
   try {
     done = !fault_.tripped() && (task.kind == Task::Kind::collective ? runCollective(task, scheduler)
@@ -123,10 +172,10 @@ bool Communicator::runCollective(const Task& task, WaitScheduler* scheduler) {
   RankStatus& mine = wiring_.board[rank_];
   mine.enter(++operation_, descriptor);
   CollectiveMonitor monitor(around_, operation_, descriptor);
-  const WaitContext wait{fault_, monitor, spins_, scheduler};
+  const WaitContext wait{fault_, monitor, spins_, scheduler, wiring_.network.get()};
   UserBuffers buffers{static_cast<const std::byte*>(task.send), static_cast<std::byte*>(task.recv)};
   if (descriptor.op == RedOp::premul_sum) buffers.scale = scaleFrom(descriptor.type, task.scalar.data());
-  const PlannedOperation planned = planOperation(descriptor, nranks_, wiring_.shape, settings_.plan);
+  const PlannedOperation planned = planOperation(descriptor, wiring_.layout, wiring_.shape, settings_.plan);
   sayPlan(planned);
   if (planned.plan.slots == SlotForm::plain && !registrations_.empty()) findRegions(task, buffers);
   const bool done = execute(planned.plan, buffers, wait);
@@ -161,7 +210,7 @@ void Communicator::sayPlan(const PlannedOperation& planned) {
 bool Communicator::runTransfer(const Task& task, WaitScheduler* scheduler) {
   const bool is_send = task.kind == Task::Kind::send;
   TransferMonitor monitor(around_, task.descriptor, is_send);
-  const WaitContext wait{fault_, monitor, spins_, scheduler};
+  const WaitContext wait{fault_, monitor, spins_, scheduler, wiring_.network.get()};
   const Plan plan = makePointToPointPlan(task.descriptor, nranks_, wiring_.shape);
   LaneWork work = laneWork(plan, rank_, 0);
   work.root = task.peer;
@@ -192,7 +241,8 @@ void Communicator::requireAllReceived() const {
 }
 
 HostLinks Communicator::linksOf(const MeshLinks& links) {
-  return {links.inbound, links.outbound, wiring_.peer_memory, wiring_.accepted, scratch_, settings_.loans};
+  return {links.inbound, links.outbound, wiring_.peer_memory, wiring_.accepted, states_,
+          ++executors_,  scratch_,       settings_.loans};
 }
 
 bool Communicator::execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait) {
@@ -214,6 +264,8 @@ void Communicator::publishFault() {
   const std::string& text = fault_.message();
   std::memcpy(mine.text.data(), text.data(), std::min(text.size(), mine.text.size() - 1));
   mine.state.store(RankStatus::State::failed, std::memory_order_release);
+  if (wiring_.control != nullptr) wiring_.control->announce(process_.watcher());
+  if (wiring_.network != nullptr) wiring_.network->halt();
   turns_.cut();
 }
 

@@ -135,12 +135,15 @@ class Communicator {
   void findRegions(const Task& task, UserBuffers& buffers) const;
   void sayPlan(const PlannedOperation& planned);
   void publishFault();
+  void drainNetwork();
 
   Process& process_;
   Settings settings_;
   int nranks_;
   int rank_;
   Wiring wiring_;
+  std::vector<PeerState> states_;   ///< of executors, by rank
+  std::uint64_t executors_ = 0;     ///< so many have been made
   std::vector<std::byte> scratch_;  ///< for packets; of one collective at a time
   Registrations registrations_;
   std::uint64_t told_plans_ = 0;
@@ -155,6 +158,10 @@ class Communicator {
   std::atomic<int> inside_{0};  ///< threads that carry out queued tasks
   std::atomic<bool> finalized_{false};
   std::atomic<bool> published_{false};
+  // Last: what the Watcher attends uses all of the above.
+  std::unique_ptr<Watching> control_watch_;
+  std::unique_ptr<NetworkCare> network_care_;
+  std::unique_ptr<Watching> network_watch_;
 };
 
 /// Refuses what no rank could carry out: unknown enumerators, types without a kernel, NULL or overlapping

@@ -4,17 +4,45 @@
 
 #include <utility>
 
+#include "runtime/control_plane.h"
+
 namespace tutti {
 namespace {
 
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-constexpr int kWarningGrowth = 6;  ///< 10 s, 1 min, 6 min, ...
+constexpr int kWarningGrowth = 6;                            ///< 10 s, 1 min, 6 min, ...
+constexpr auto kLongWait = std::chrono::milliseconds(200);   ///< then ranks on other hosts are asked
+constexpr auto kLastWords = std::chrono::milliseconds(250);  ///< what a lost rank sent has arrived by then
 
 double inSeconds(nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
 }  // namespace
+
+void Monitor::lookFarther(nanoseconds waited) const {
+  ControlPlane* control = around_.wiring.control.get();
+  if (control != nullptr && waited >= kLongWait) control->ask(around_.watcher);
+}
+
+std::vector<bool> Monitor::deadRanks(nanoseconds waited) {
+  std::vector<bool> dead = around_.wiring.watch->dead();
+  const ControlPlane* control = around_.wiring.control.get();
+  for (int rank = 0; control != nullptr && rank < around_.wiring.layout.nranks; ++rank) {
+    if (!control->isLost(rank)) continue;
+    if (seen_lost_.count() < 0) seen_lost_ = waited;
+    if (waited - seen_lost_ >= kLastWords) dead[static_cast<std::size_t>(rank)] = true;
+  }
+  return dead;
+}
+
+const char* Monitor::endText(int rank) const {
+  const auto& peers = around_.wiring.peers;
+  const auto hostOf = [&peers](int r) { return peers[static_cast<std::size_t>(r)].boot_id; };
+  return hostOf(rank) == hostOf(around_.rank)
+             ? "died (its process has ended)"
+             : "is gone (its process has ended, or its host cannot be reached any more)";
+}
 
 bool Monitor::adoptFault() {
   for (const PeerInfo& peer : around_.wiring.peers) {
@@ -61,13 +89,14 @@ void Monitor::enforce(nanoseconds waited, nanoseconds limit, const char* setting
 }
 
 void CollectiveMonitor::inspect(int peer, nanoseconds waited) {
-  if (adoptFault() || findDeparted() || findMismatch()) return;
+  lookFarther(waited);
+  if (adoptFault() || findDeparted(waited) || findMismatch()) return;
   checkDeadlines(peer, waited);
 }
 
-bool CollectiveMonitor::findDeparted() {
+bool CollectiveMonitor::findDeparted(nanoseconds waited) {
   // Death is read before the status: what a dead rank wrote last is then all there.
-  const std::vector<bool> dead = around_.wiring.watch->dead();
+  const std::vector<bool> dead = deadRanks(waited);
   for (const PeerInfo& peer : around_.wiring.peers) {
     const RankStatus& theirs = status(peer.rank);
     const auto state = theirs.state.load(std::memory_order_acquire);
@@ -83,9 +112,9 @@ bool CollectiveMonitor::findDeparted() {
                                      describe(peer), completed, operation_, describe(descriptor_)));
     } else {
       around_.fault.trip(ncclRemoteError,
-                         fmt::format("{} died (its process has ended) before it completed operation {}, {}. "
+                         fmt::format("{} {} before it completed operation {}, {}. "
                                      "Look at its own output, or for the kernel's out-of-memory killer",
-                                     describe(peer), operation_, describe(descriptor_)));
+                                     describe(peer), endText(peer.rank), operation_, describe(descriptor_)));
     }
     return true;
   }
@@ -114,9 +143,26 @@ std::string CollectiveMonitor::list(const std::vector<int>& ranks) const {
   std::string result;
   for (const int rank : ranks) {
     const auto entered = status(rank).entered.load(std::memory_order_acquire);
-    result += fmt::format("{}{} last entered operation {}", result.empty() ? "" : ", ", who(rank), entered);
+    result +=
+        fmt::format("{}{} last entered operation {}{}", result.empty() ? "" : ", ", who(rank), entered,
+                    isSilent(rank) ? " and does not answer (is it stopped, or its host unreachable?)" : "");
   }
   return result;
+}
+
+bool Monitor::isSilent(int rank) const {
+  const ControlPlane* control = around_.wiring.control.get();
+  return control != nullptr && control->isSilent(rank);
+}
+
+/// Who may be the reason when data is missing that all have set out to send.
+std::string CollectiveMonitor::stallText() const {
+  for (const PeerInfo& peer : around_.wiring.peers) {
+    if (isSilent(peer.rank)) {
+      return fmt::format("{} does not answer: is it stopped, or its host unreachable?", describe(peer));
+    }
+  }
+  return "Is it stopped, or its core taken?";
 }
 
 std::string CollectiveMonitor::operationText() const {
@@ -126,13 +172,13 @@ std::string CollectiveMonitor::operationText() const {
 std::string CollectiveMonitor::numberText() const { return fmt::format(" (operation {})", operation_); }
 
 void CollectiveMonitor::checkDeadlines(int peer, nanoseconds waited) {
+  // A rank of another host counts as entered from what it said last; there is no news yet of a wait that is
+  // short.
   const std::vector<int> absent = absentRanks();
   if (absent.empty()) {
     enforce(waited, around_.stall_timeout, "TUTTI_STALL_TIMEOUT", [&] {
-      return fmt::format(
-          "every rank has entered {}, but {} sent nothing for {:.1f} s. Is it stopped, or its "
-          "core taken?",
-          operationText(), who(peer), inSeconds(waited));
+      return fmt::format("every rank has entered {}, but {} sent nothing for {:.1f} s. {}", operationText(),
+                         who(peer), inSeconds(waited), stallText());
     });
   } else {
     enforce(waited, around_.timeout, "TUTTI_TIMEOUT", [&] {
@@ -152,7 +198,8 @@ std::string TransferMonitor::pendingText(int peer) const {
 }
 
 void TransferMonitor::inspect(int peer, nanoseconds waited) {
-  if (adoptFault() || findDeparted(peer) || findElsewhere(peer, waited)) return;
+  lookFarther(waited);
+  if (adoptFault() || findDeparted(peer, waited) || findElsewhere(peer, waited)) return;
   enforce(waited, around_.timeout, "TUTTI_TIMEOUT", [&] {
     return fmt::format(
         "{} for {:.1f} s. Has it posted the {} that belongs to it, and do both ranks post "
@@ -161,8 +208,8 @@ void TransferMonitor::inspect(int peer, nanoseconds waited) {
   });
 }
 
-bool TransferMonitor::findDeparted(int peer) {
-  const bool is_dead = around_.wiring.watch->dead()[static_cast<std::size_t>(peer)];
+bool TransferMonitor::findDeparted(int peer, nanoseconds waited) {
+  const bool is_dead = deadRanks(waited)[static_cast<std::size_t>(peer)];
   const auto state = status(peer).state.load(std::memory_order_acquire);
   if (!is_dead && state != RankStatus::State::left) return false;
   if (!std::exchange(seen_departed_, true)) return true;
@@ -170,9 +217,9 @@ bool TransferMonitor::findDeparted(int peer) {
   around_.fault.trip(ncclRemoteError,
                      state == RankStatus::State::left
                          ? fmt::format("{}, and destroyed its communicator", pendingText(peer))
-                         : fmt::format("{}: it died (its process has ended). Look at its own output, or for "
-                                       "the kernel's out-of-memory killer",
-                                       pendingText(peer)));
+                         : fmt::format("{}: it {}. Look at its own output, or for the kernel's out-of-memory "
+                                       "killer",
+                                       pendingText(peer), endText(peer)));
   return true;
 }
 

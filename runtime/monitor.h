@@ -15,9 +15,12 @@
 
 namespace tutti {
 
+class Watcher;
+
 /// What all monitors of one communicator look at. Outlives them.
 struct Surroundings {
   const Wiring& wiring;
+  const Watcher& watcher;
   int rank;
   std::chrono::nanoseconds timeout;
   std::chrono::nanoseconds stall_timeout;
@@ -36,11 +39,21 @@ class Monitor : public WaitMonitor {
       : around_(around), descriptor_(descriptor) {}
   ~Monitor() = default;
 
+  /// Looks at what cannot be seen in shared memory: asks the ranks of other hosts what they are doing, once
+  /// this wait is a long one.
+  void lookFarther(std::chrono::nanoseconds waited) const;
   /// Trips the fault cell with a fault that another rank published: theirs is the first cause.
   bool adoptFault();
+  /// For each rank whether its process has ended. Of a process on another host it is not known what it had
+  /// done before: what it sent last may still be on its way, so its end counts only a little later.
+  std::vector<bool> deadRanks(std::chrono::nanoseconds waited);
+  /// "died (its process has ended)", or what else is known of the rank's end.
+  const char* endText(int rank) const;
   /// Trips the fault cell once `limit` has passed (0: never); before, warns now and then.
   void enforce(std::chrono::nanoseconds waited, std::chrono::nanoseconds limit, const char* setting,
                const std::function<std::string()>& culprit);
+  /// Whether a rank of another host does not say what it is doing.
+  bool isSilent(int rank) const;
   const RankStatus& status(int rank) const { return around_.wiring.board[rank]; }
   /// "rank 2 (pid 4711 on node7)".
   std::string who(int rank) const;
@@ -52,6 +65,7 @@ class Monitor : public WaitMonitor {
 
  private:
   std::chrono::nanoseconds next_warning_ = std::chrono::seconds(10);
+  std::chrono::nanoseconds seen_lost_{-1};  ///< how long the wait had lasted when a lost rank was first seen
 };
 
 /// Of a collective, which all ranks take part in and number alike.
@@ -67,12 +81,13 @@ class CollectiveMonitor final : public Monitor {
   void inspect(int peer, std::chrono::nanoseconds waited) override;
 
  private:
-  bool findDeparted();
+  bool findDeparted(std::chrono::nanoseconds waited);
   bool findMismatch();
   void checkDeadlines(int peer, std::chrono::nanoseconds waited);
   std::vector<int> absentRanks() const;
   std::string list(const std::vector<int>& ranks) const;
   std::string operationText() const;
+  std::string stallText() const;
   std::string numberText() const override;
 
   std::uint64_t operation_;
@@ -93,7 +108,7 @@ class TransferMonitor final : public Monitor {
   void inspect(int peer, std::chrono::nanoseconds waited) override;
 
  private:
-  bool findDeparted(int peer);
+  bool findDeparted(int peer, std::chrono::nanoseconds waited);
   bool findElsewhere(int peer, std::chrono::nanoseconds waited);
   std::string pendingText(int peer) const;
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sched.h>
+#include <sodium.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -51,6 +52,13 @@ std::uint64_t startTime(int pid) {
   return ticks;
 }
 
+std::array<std::uint8_t, 16> hostId(const std::string& name) {
+  std::array<std::uint8_t, 16> id;
+  crypto_generichash(id.data(), id.size(), reinterpret_cast<const unsigned char*>(name.data()), name.size(),
+                     nullptr, 0);
+  return id;
+}
+
 UniqueFd openProcess(const PeerInfo& peer) {
   UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
   const int error = errno;
@@ -72,7 +80,7 @@ UniqueFd openProcess(const PeerInfo& peer) {
 
 }  // namespace
 
-PeerInfo describeSelf(const std::array<std::uint8_t, 16>& process_token) {
+PeerInfo describeSelf(const std::array<std::uint8_t, 16>& process_token, const std::string& host_name) {
   PeerInfo self;
   self.pid = ::getpid();
   self.uid = ::getuid();
@@ -80,6 +88,7 @@ PeerInfo describeSelf(const std::array<std::uint8_t, 16>& process_token) {
   self.pid_namespace = inodeOf("/proc/self/ns/pid");
   self.net_namespace = inodeOf("/proc/self/ns/net");
   self.boot_id = bootId();
+  self.host_id = host_name.empty() ? self.boot_id : hostId(host_name);
   self.process_token = process_token;
   ::gethostname(self.host.data(), self.host.size() - 1);
   // A machine with more cores than the mask has bits leaves it empty: ranks then wait politely.
@@ -92,8 +101,12 @@ std::string describe(const PeerInfo& peer) {
   return fmt::format("rank {} (pid {} on {})", peer.rank, peer.pid, peer.host.data());
 }
 
-PeerWatch::PeerWatch(const std::vector<PeerInfo>& peers, const PeerInfo& self) : nranks_(peers.size()) {
-  for (const PeerInfo& peer : peers) {
+PeerWatch::PeerWatch(const std::vector<PeerInfo>& peers, const std::vector<int>& locals, const PeerInfo& self)
+    : nranks_(peers.size()) {
+  constexpr std::size_t kMostWatched = 64;
+  const auto mine = static_cast<std::size_t>(std::ranges::find(locals, self.rank) - locals.begin());
+  for (std::size_t distance = 1; distance < locals.size() && ranks_.size() < kMostWatched; ++distance) {
+    const PeerInfo& peer = peers[static_cast<std::size_t>(locals[(mine + distance) % locals.size()])];
     if (peer.process_token == self.process_token) continue;
     ranks_.push_back(peer.rank);
     pidfds_.push_back(openProcess(peer));

@@ -79,6 +79,7 @@ std::string Process::lastError() {
 
 void* Process::allocate(std::size_t bytes) {
   auto segment = segments_.create(std::max<std::size_t>(bytes, 1));
+  segment->reserve(0, segment->bytes());
   std::byte* memory = segment->data();
   const std::scoped_lock lock(mutex_);
   allocations_[memory] = {std::move(segment), 0};

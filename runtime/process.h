@@ -13,6 +13,7 @@
 #include "runtime/core/settings.h"
 #include "runtime/loaded_twice.h"
 #include "runtime/log.h"
+#include "runtime/watcher.h"
 #include "transports/segment.h"
 
 namespace tutti {
@@ -29,6 +30,7 @@ class Process {
   Log& log();
 
   SegmentCache& segments() { return segments_; }
+  Watcher& watcher() { return watcher_; }
 
   /// Held while queued work gets its places: two pieces of work are then in the same order in all queues.
   std::mutex& issueOrder() { return issue_order_; }
@@ -61,6 +63,7 @@ class Process {
   std::once_flag looked_for_copies_;
   OtherCopies copies_;
   SegmentCache segments_;
+  Watcher watcher_;
   std::array<std::uint8_t, 16> token_{};
   int token_pid_ = 0;
   std::string last_error_;

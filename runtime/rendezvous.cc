@@ -1,27 +1,26 @@
 #include "runtime/rendezvous.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <sodium.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <deque>
 #include <list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <thread>
-#include <vector>
+#include <utility>
 
 #include "runtime/bootstrap_messages.h"
 #include "runtime/core/types.h"
-#include "runtime/core/unique_fd.h"
-#include "runtime/unique_id.h"
+#include "runtime/dial.h"
+#include "runtime/reception.h"
+#include "transports/interfaces.h"
+#include "transports/listener.h"
+#include "transports/socket_address.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -29,266 +28,327 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
+using std::chrono::seconds;
 
-constexpr auto kProofTime = std::chrono::seconds(10);  ///< a connection must prove itself within
-constexpr std::size_t kMaxStrangers = 128;             ///< unproved connections held at once; the oldest goes
-constexpr auto kLinger = std::chrono::seconds(10);     ///< how long late ranks still hear of a failure
-
-/// One connection. A member once it has joined with a rank.
-struct Guest {
-  Guest(UniqueFd socket, const Secret& secret)
-      : channel(std::move(socket), secret, SecureChannel::Role::server), since(Clock::now()) {}
-
-  SecureChannel channel;
-  Clock::time_point since;
-  std::optional<JoinMessage> join;
-  std::optional<Bytes> gather;  ///< what it gave to the current round
-  bool left = false;
-  bool gone = false;
-
-  std::string name() const {
-    return fmt::format("rank {} (pid {} on {})", join->rank, join->pid, join->host.data());
-  }
-};
+constexpr std::size_t kMostStrangers = 24;
+constexpr std::size_t kMostCalls = 8;  ///< connections to joined ranks at once
+constexpr seconds kLinger{10};         ///< how long late ranks still hear of a failure
+constexpr seconds kTellTime{2};        ///< for telling one rank of it
+constexpr seconds kProbeTime{5};       ///< an unanswered probe is given up
+constexpr int kProbesPerSecond = 256;  ///< of all ranks together
+constexpr seconds kCallTime{60};       ///< rank 0, which joined, answers within
 
 class Rendezvous {
  public:
   Rendezvous(UniqueFd listener, const Secret& secret, milliseconds init_timeout)
-      : listener_(std::move(listener)), secret_(secret), init_timeout_(init_timeout) {}
+      : reception_(std::move(listener), secret, kMostStrangers),
+        secret_(secret),
+        init_timeout_(init_timeout) {}
 
   void serve() {
     while (!finished()) {
       pollOnce();
-      for (auto& guest : guests_) attend(guest);
-      dropStrangers();
-      std::erase_if(members_, [](const auto& member) { return member.second->gone; });
-      std::erase_if(guests_, [](const Guest& guest) { return guest.gone; });
+      for (Guest& guest : reception_.attend()) hear(guest);
+      if (failure_) {
+        tellAll();
+        continue;
+      }
+      if (isComplete()) serveRoot();
+      if (!failure_ && !isComplete()) probeMembers();
       checkDeadline();
     }
-    flush();
   }
 
  private:
+  struct Visit {
+    int rank;
+    Probe probe;
+    Clock::time_point until;
+  };
+
+  bool isComplete() const { return nranks_ > 0 && static_cast<int>(members_.size()) == nranks_; }
+
   bool finished() const {
-    if (failure_) {
-      const bool all_told = refused_ >= nranks_ && std::ranges::none_of(guests_, [](const Guest& guest) {
-                              return guest.join && guest.channel.wantsToWrite();
-                            });
-      return all_told || Clock::now() >= *deadline_ + kLinger;
-    }
-    return nranks_ > 0 && left_ == nranks_;
+    if (is_done_ || !failure_) return is_done_;
+    return (nranks_ > 0 && told_ >= nranks_) || Clock::now() >= *deadline_ + kLinger;
   }
 
   void pollOnce() {
-    std::vector<pollfd> fds{{listener_.get(), POLLIN, 0}};
-    for (const auto& guest : guests_) {
-      const auto events = static_cast<short>(POLLIN | (guest.channel.wantsToWrite() ? POLLOUT : 0));
-      fds.push_back({guest.channel.fd(), events, 0});
-    }
-    // Sleeps for good while nobody is here; else wakes for the deadlines below.
-    ::poll(fds.data(), fds.size(), guests_.empty() && !deadline_ ? -1 : 100);
-    if (fds[0].revents != 0) acceptAll();
+    std::vector<pollfd> fds;
+    reception_.addTo(fds);
+    if (call_root_) call_root_->addTo(fds);
+    if (root_)
+      fds.push_back({root_->fd(), static_cast<short>(POLLIN | (root_->wantsToWrite() ? POLLOUT : 0)), 0});
+    for (const Dial& dial : last_calls_) dial.addTo(fds);
+    for (const Visit& visit : visits_) visit.probe.addTo(fds);
+    // Sleeps for good while nobody is here.
+    const bool is_idle = nranks_ == 0 && reception_.isEmpty() && !failure_;
+    pollFor(fds, is_idle ? std::chrono::hours(24) : milliseconds(50));
   }
 
-  void acceptAll() {
-    for (;;) {
-      UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!socket) {
-        // Out of descriptors: the backlog keeps the connection until one is free.
-        if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(milliseconds(10));
-        return;
-      }
-      guests_.emplace_back(std::move(socket), secret_);
-    }
-  }
+  std::string name(int rank) const { return describeRank(rank, members_.at(rank)); }
 
-  void attend(Guest& guest) {
-    const bool alive = guest.channel.pump();
-    while (const auto received = guest.channel.receive()) hear(guest, *received);
-    if (alive) return;
-    guest.gone = true;
-    if (guest.join && !guest.left && !failure_) {
-      fail(ncclRemoteError,
-           fmt::format("{} left while the communicator was being made{}", guest.name(),
-                       guest.channel.problem().empty() ? "" : ": " + guest.channel.problem()));
-    }
-  }
+  // ── Ranks that come ──
 
-  void hear(Guest& guest, const Bytes& received) {
-    switch (typeOf(received)) {
-      case MessageType::join:
-        return admit(guest, payloadOf(received));
-      case MessageType::gather:
-        if (guest.join && !failure_) {
-          guest.gather = Bytes(payloadOf(received).begin(), payloadOf(received).end());
-          finishRound();
-        }
-        return;
-      case MessageType::fail:
-        // The text names its rank already.
-        if (guest.join && !failure_) fail(ncclRemoteError, textOf(payloadOf(received)));
-        return;
-      case MessageType::leave:
-        if (guest.join && !guest.left) {
-          guest.left = true;
-          ++left_;
-        }
-        return;
-      default:
-        guest.gone = true;
-    }
-  }
-
-  void admit(Guest& guest, std::span<const std::uint8_t> payload) {
-    JoinMessage join;
-    if (guest.join || payload.size() < sizeof(join.protocol_version)) {
-      guest.gone = true;
+  void hear(Guest& guest) {
+    const auto payload = payloadOf(guest.greeting);
+    if (typeOf(guest.greeting) == MessageType::failed) {
+      // The text names its rank already.
+      if (!failure_) fail(readFailed(payload));
       return;
     }
+    JoinMessage join;
+    if (typeOf(guest.greeting) != MessageType::join || payload.size() < sizeof(join.protocol_version)) return;
     std::memcpy(&join, payload.data(), std::min(payload.size(), sizeof(join)));
-    join.host.back() = '\0';
-    guest.join = join;
-    if (failure_) return refuse(guest);
+    join.where.host.back() = '\0';
+    if (!failure_) admit(join);
+    if (failure_ && !members_.contains(join.rank)) ++told_;
+    // It fits into an empty socket: nothing is left to write when the connection ends.
+    guest.channel.send(failure_ ? *failure_ : message(MessageType::joined));
+    guest.channel.pump();
+  }
+
+  void admit(const JoinMessage& join) {
+    const std::string who = describeRank(join.rank, join.where);
     if (join.protocol_version != kProtocolVersion) {
+      const std::string others =
+          members_.empty() ? "" : fmt::format("{} and ", name(members_.begin()->first));
       return fail(
-          ncclInvalidUsage,
-          fmt::format("a rank speaks version {} of the bootstrap, the rendezvous version {}: all ranks must "
-                      "load the same version of Tutti",
-                      join.protocol_version, kProtocolVersion));
+          {ncclInvalidUsage,
+           fmt::format("rank {} (pid {}) speaks version {} of the bootstrap, {}the rendezvous version "
+                       "{}: all ranks must load the same version of Tutti",
+                       join.rank, join.where.pid, join.protocol_version, others, kProtocolVersion)});
     }
     if (nranks_ == 0) {
+      if (join.nranks < 1 || join.nranks > kMaxRanks) {
+        return fail({ncclInvalidArgument,
+                     fmt::format("{} says {} ranks; 1 to {} may be", who, join.nranks, kMaxRanks)});
+      }
       nranks_ = join.nranks;
       deadline_ = Clock::now() + init_timeout_;
     }
     if (join.nranks != nranks_) {
-      return fail(ncclInvalidUsage,
-                  fmt::format("the ranks disagree on their number: {} says {} ranks, {} says {}",
-                              guest.name(), join.nranks, members_.begin()->second->name(), nranks_));
+      return fail(
+          {ncclInvalidUsage, fmt::format("the ranks disagree on their number: {} says {} ranks, {} says {}",
+                                         who, join.nranks, name(members_.begin()->first), nranks_)});
     }
     if (join.rank < 0 || join.rank >= nranks_) {
-      return fail(ncclInvalidArgument,
-                  fmt::format("{} is not one of ranks 0 to {}", guest.name(), nranks_ - 1));
+      return fail({ncclInvalidArgument, fmt::format("{} is not one of ranks 0 to {}", who, nranks_ - 1)});
     }
     if (const auto taken = members_.find(join.rank); taken != members_.end()) {
-      return fail(ncclInvalidUsage,
-                  fmt::format("two processes or threads joined as rank {}: pid {} on {} and pid "
-                              "{} on {}. Every rank needs a number of its own",
-                              join.rank, taken->second->join->pid, taken->second->join->host.data(), join.pid,
-                              join.host.data()));
+      const RankAddress& first = taken->second;
+      fail({ncclInvalidUsage,
+            fmt::format("two processes or threads joined as rank {}: pid {} on {} and pid "
+                        "{} on {}. Every rank needs a number of its own",
+                        join.rank, first.pid, first.host.data(), join.where.pid, join.where.host.data())});
+      return;
     }
-    members_[join.rank] = &guest;
+    members_[join.rank] = join.where;
+    next_visits_.push_back({Clock::now() + visitPause(), join.rank});
   }
 
-  void finishRound() {
-    const bool complete =
-        static_cast<std::int32_t>(members_.size()) == nranks_ &&
-        std::ranges::all_of(members_, [](const auto& member) { return member.second->gather.has_value(); });
-    if (!complete) return;
-    Bytes all;
-    for (auto& [rank, guest] : members_) {
-      all.insert(all.end(), guest->gather->begin(), guest->gather->end());
-      guest->gather.reset();
+  // ── While ranks are missing: those that wait are asked whether they are still there ──
+
+  /// About a second; more where there are many.
+  milliseconds visitPause() const { return milliseconds(1000) * std::max(1, nranks_ / kProbesPerSecond); }
+
+  void probeMembers() {
+    while (visits_.size() < kMostCalls && !next_visits_.empty() &&
+           next_visits_.front().first <= Clock::now()) {
+      const int rank = next_visits_.front().second;
+      next_visits_.pop_front();
+      visits_.push_back({rank, Probe(members_[rank].address), Clock::now() + kProbeTime});
     }
-    const Bytes answer = message(MessageType::gathered, all);
-    for (auto& [rank, guest] : members_) guest->channel.send(answer);
+    for (auto visit = visits_.begin(); visit != visits_.end();) {
+      const auto answer = visit->probe.answer();
+      if (answer == Probe::Answer::refused) return fail(lost(visit->rank, "Connection refused"));
+      const bool is_over = answer != Probe::Answer::pending || Clock::now() >= visit->until;
+      if (is_over) next_visits_.push_back({Clock::now() + visitPause(), visit->rank});
+      visit = is_over ? visits_.erase(visit) : std::next(visit);
+    }
   }
 
-  void fail(ncclResult_t code, const std::string& text) {
-    failure_ = message(MessageType::refused, Bytes{static_cast<std::uint8_t>(code)});
-    const auto bytes = bytesOf(text);
-    failure_->insert(failure_->end(), bytes.begin(), bytes.end());
+  Error lost(int rank, const std::string& problem) const {
+    return {
+        ncclRemoteError,
+        fmt::format(
+            "{} left while the communicator was being made{}", name(rank),
+            problem.empty() ? "" : fmt::format(" (at {}: {})", toText(members_.at(rank).address), problem))};
+  }
+
+  // ── When all are here: rank 0 gets the table and reports when the tree is complete ──
+
+  void serveRoot() {
+    visits_.clear();
+    if (!root_) return callRoot();
+    const bool is_open = root_->pump();
+    if (const auto received = root_->receive()) {
+      if (typeOf(*received) == MessageType::failed) {
+        fail(readFailed(payloadOf(*received)));
+        root_.reset();
+        return;
+      }
+      // Closed before rank 0 goes on: no rank that joins another communicator here meets this one.
+      reception_.takeListener();
+      root_->send(message(MessageType::leave));
+      root_->pump();
+      is_done_ = true;
+      return;
+    }
+    if (is_open) return;
+    fail(lost(0, root_->problem()));
+    root_.reset();
+  }
+
+  void callRoot() {
+    if (!call_root_) {
+      call_root_.emplace(Dial::Terms{.to = members_[0].address,
+                                     .secret = secret_,
+                                     .deadline = std::min(*deadline_, Clock::now() + kCallTime)});
+    }
+    call_root_->pump();
+    if (call_root_->failed()) {
+      const bool is_gone = call_root_->error() == ECONNREFUSED || call_root_->error() == 0;
+      const auto text = fmt::format(
+          "{} cannot be reached at {}: {}. Is there a way from the rendezvous to that "
+          "interface (NCCL_SOCKET_IFNAME), and is the port open in firewalls "
+          "(TUTTI_PORT_RANGE)?",
+          name(0), toText(members_[0].address), call_root_->problem());
+      fail(is_gone ? lost(0, call_root_->problem()) : Error(ncclSystemError, text));
+      call_root_.reset();
+      return;
+    }
+    if (!call_root_->established()) return;
+    root_.emplace(call_root_->take());
+    call_root_.reset();
+    TableMessage header{.from = kRendezvous, .to = 0, .nranks = nranks_};
+    randombytes_buf(header.communicator_secret.data(), header.communicator_secret.size());
+    std::vector<RankAddress> table;
+    table.reserve(members_.size());
+    for (const auto& [rank, where] : members_) table.push_back(where);
+    root_->send(tableMessage(header, table));
+  }
+
+  // ── The first failure ends it for all ──
+
+  void fail(const Error& error) {
+    failure_ = failedMessage(error.code(), error.what());
     deadline_ = Clock::now();
-    for (auto& guest : guests_) {
-      if (guest.join) refuse(guest);
+    visits_.clear();
+    for (const auto& [rank, where] : members_) untold_.push_back(rank);
+    if (root_) {
+      root_->send(*failure_);
+      root_->pump();
     }
   }
 
-  void refuse(Guest& guest) {
-    guest.channel.send(*failure_);
-    ++refused_;
-  }
-
-  void dropStrangers() {
-    std::size_t strangers = 0;
-    // Newest first, so that the oldest go when there are too many.
-    std::for_each(guests_.rbegin(), guests_.rend(), [&](Guest& guest) {
-      if (guest.join) return;
-      if (++strangers > kMaxStrangers || Clock::now() - guest.since > kProofTime) guest.gone = true;
-    });
+  /// Calls those that wait at their listeners. Who does not answer is gone, or hears it over the tree.
+  void tellAll() {
+    while (last_calls_.size() < kMostCalls && !untold_.empty()) {
+      last_calls_.emplace_back(Dial::Terms{
+          .to = members_[untold_.front()].address, .secret = secret_, .deadline = Clock::now() + kTellTime});
+      untold_.pop_front();
+    }
+    for (auto call = last_calls_.begin(); call != last_calls_.end();) {
+      call->pump();
+      if (call->established()) {
+        SecureChannel channel = call->take();
+        channel.send(*failure_);
+        channel.pump();
+      } else if (!call->failed()) {
+        ++call;
+        continue;
+      }
+      ++told_;
+      call = last_calls_.erase(call);
+    }
   }
 
   void checkDeadline() {
-    if (failure_ || !deadline_ || Clock::now() < *deadline_) return;
+    if (failure_ || is_done_ || !deadline_ || Clock::now() < *deadline_) return;
     std::vector<int> missing;
     for (int rank = 0; rank < nranks_; ++rank) {
       if (!members_.contains(rank)) missing.push_back(rank);
     }
-    const auto seconds = std::chrono::duration<double>(init_timeout_).count();
+    const auto limit = std::chrono::duration<double>(init_timeout_).count();
     if (missing.empty()) {
-      fail(ncclSystemError,
-           fmt::format("making the communicator took longer than {} s (TUTTI_INIT_TIMEOUT)", seconds));
-    } else {
-      fail(ncclSystemError,
-           fmt::format("{} of {} ranks did not come within {} s (TUTTI_INIT_TIMEOUT): rank {}. Were "
-                       "they started, and with this unique id?",
-                       missing.size(), nranks_, seconds, fmt::join(missing, ", ")));
+      return fail({ncclSystemError, fmt::format("making the communicator took longer than {} s "
+                                                "(TUTTI_INIT_TIMEOUT)",
+                                                limit)});
     }
+    fail({ncclSystemError,
+          fmt::format("{} of {} ranks did not come within {} s (TUTTI_INIT_TIMEOUT): rank {}. "
+                      "Were they started, and with this unique id?",
+                      missing.size(), nranks_, limit, fmt::join(missing, ", "))});
   }
 
-  /// Sends what is still queued, briefly.
-  void flush() {
-    const auto end = Clock::now() + std::chrono::seconds(1);
-    const auto isPending = [](Guest& guest) { return guest.channel.pump() && guest.channel.wantsToWrite(); };
-    while (Clock::now() < end && std::ranges::count_if(guests_, isPending) > 0) {
-      std::this_thread::sleep_for(milliseconds(1));
-    }
-  }
-
-  UniqueFd listener_;
+  Reception reception_;
   Secret secret_;
   milliseconds init_timeout_;
-  std::list<Guest> guests_;        ///< a list: members_ points into it
-  std::map<int, Guest*> members_;  ///< by rank; those that are here
-  std::int32_t nranks_ = 0;        ///< 0 until the first rank has joined
-  std::int32_t left_ = 0;
-  std::int32_t refused_ = 0;
+  std::map<int, RankAddress> members_;  ///< by rank: those that have joined
+  std::int32_t nranks_ = 0;             ///< 0 until the first rank has joined
   std::optional<Clock::time_point> deadline_;
+  std::deque<std::pair<Clock::time_point, int>> next_visits_;  ///< when to probe which rank, in order of time
+  std::list<Visit> visits_;
+  std::optional<Dial> call_root_;
+  std::optional<SecureChannel> root_;  ///< to rank 0, which makes the tree
+  bool is_done_ = false;
   std::optional<Bytes> failure_;  ///< what every rank is told
+  std::deque<int> untold_;
+  std::list<Dial> last_calls_;
+  std::int32_t told_ = 0;  ///< ranks that know of the failure, or cannot be told
 };
 
-UniqueFd listenOn(std::uint16_t& port) {
-  UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const int on = 1;
-  if (listener) ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (!listener || ::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
-      ::listen(listener.get(), 512) != 0) {
-    const int error = errno;
-    throw Error(
-        ncclSystemError,
-        fmt::format("cannot listen on 127.0.0.1 port {}: {} (errno {}). {}", port, std::strerror(error),
-                    error,
-                    port != 0 ? "Choose another TUTTI_BOOTSTRAP_PORT, or 0 for any free port."
-                              : "Check the loopback interface and the limit of open files (ulimit -n)."));
+void start(UniqueFd listener, const Secret& secret, milliseconds init_timeout) {
+  auto rendezvous = std::make_unique<Rendezvous>(std::move(listener), secret, init_timeout);
+  // Detached: it ends by itself, and a process that ends meanwhile needs nothing from it.
+  std::thread([rendezvous = std::move(rendezvous)] { rendezvous->serve(); }).detach();
+}
+
+NetAddress addressFor(const RendezvousTerms& terms, std::vector<std::string>* reasons) {
+  if (terms.is_for_this_process) {
+    return {.family = NetAddress::Family::ipv4, .port = 0, .scope = 0, .bytes = {127, 0, 0, 1}};
   }
-  socklen_t length = sizeof(address);
-  ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length);
-  port = ntohs(address.sin_port);
-  return listener;
+  const InterfaceChoice choice = chooseInterfaces(interfacesHere(), terms.network);
+  if (reasons != nullptr) *reasons = choice.reasons;
+  return choice.usable.front().address;
+}
+
+/// Where to listen so that what the others were told leads here. A host's own name is often 127.0.1.1 to
+/// itself, and an address that is translated on the way is none of this host's.
+UniqueFd listenForAgreed(const NetAddress& agreed) {
+  const std::array<std::uint8_t, 16> own_name{127, 0, 1, 1};
+  const auto interfaces = interfacesHere();
+  const bool is_here = std::ranges::any_of(interfaces, [&](const Interface& interface) {
+    return interface.address.family == agreed.family && interface.address.bytes == agreed.bytes;
+  });
+  NetAddress address = agreed;
+  if (agreed.bytes == own_name || !(is_here || isLoopback(agreed))) address = anyAddress(agreed);
+  return listenOn(address, {}, "port in NCCL_COMM_ID, or MASTER_PORT");
 }
 
 }  // namespace
 
-ncclUniqueId openRendezvous(std::uint16_t port, milliseconds init_timeout) {
-  UniqueId id{.port = port, .address = {127, 0, 0, 1}};
+ncclUniqueId openRendezvous(const RendezvousTerms& terms, std::vector<std::string>* reasons) {
+  UniqueId id{.address = addressFor(terms, reasons)};
+  id.address.port = terms.port;
+  UniqueFd listener =
+      listenOn(id.address, {terms.network.first_port, terms.network.last_port}, "TUTTI_BOOTSTRAP_PORT");
   randombytes_buf(id.secret.data(), id.secret.size());
-  auto rendezvous = std::make_unique<Rendezvous>(listenOn(id.port), id.secret, init_timeout);
-  // Detached: it ends by itself, and a process that ends meanwhile needs nothing from it.
-  std::thread([rendezvous = std::move(rendezvous)] { rendezvous->serve(); }).detach();
+  start(std::move(listener), id.secret, terms.init_timeout);
   return encode(id);
+}
+
+void openRendezvousAt(const UniqueId& id, milliseconds init_timeout) {
+  constexpr int kAttempts = 30;
+  for (int attempt = 1;; ++attempt) {
+    try {
+      return start(listenForAgreed(id.address), id.secret, init_timeout);
+    } catch (const Error&) {
+      if (attempt == kAttempts) throw;
+    }
+    std::this_thread::sleep_for(milliseconds(100));
+  }
 }
 
 }  // namespace tutti

@@ -1,17 +1,33 @@
-// Where the ranks of one communicator meet: a listener and a thread in the process that made the unique id.
+// Where the ranks of one communicator meet: a listener and a thread of one process.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "nccl.h"
+#include "runtime/core/settings.h"
+#include "runtime/unique_id.h"
 
 namespace tutti {
 
-/// Opens a rendezvous on the loopback interface (`port` 0: any free port) and starts its thread, which serves
-/// one communicator: collects every rank, runs their all-gathers, tells all ranks the first failure, and ends
-/// when the last has left, or `init_timeout` after the first came. Strangers are dropped and delay nobody.
-/// Throws Error(ncclSystemError) naming the port when it is in use.
-ncclUniqueId openRendezvous(std::uint16_t port, std::chrono::milliseconds init_timeout);
+struct RendezvousTerms {
+  std::chrono::milliseconds init_timeout;
+  std::uint16_t port = 0;            ///< 0: any free one, of the range in `network` if there is one
+  NetworkSettings network = {};      ///< chooses the interface
+  bool is_for_this_process = false;  ///< all ranks are threads of it: loopback
+};
+
+/// Opens a rendezvous and starts its thread, which serves one communicator: collects every rank, gives rank 0
+/// the addresses of all, and ends when all are connected. It tells all ranks the first failure, of which the
+/// deadline, `init_timeout` after the first rank came, is one. Strangers are dropped and delay nobody.
+/// `reasons`, if given: how the interface was chosen, line by line. Throws Error(ncclSystemError) naming the
+/// port when it is in use, Error(ncclInvalidUsage) when no interface is left by the settings.
+ncclUniqueId openRendezvous(const RendezvousTerms& terms, std::vector<std::string>* reasons = nullptr);
+
+/// The same at the address of an agreed id: rank 0's part. A port that another communicator just used is
+/// waited for, briefly.
+void openRendezvousAt(const UniqueId& id, std::chrono::milliseconds init_timeout);
 
 }  // namespace tutti

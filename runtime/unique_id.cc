@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <sodium.h>
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "tutti/error.h"
@@ -12,17 +14,16 @@ namespace tutti {
 namespace {
 
 constexpr std::array<char, 8> kMagic{'T', 'U', 'T', 'T', 'I', '-', 'I', 'D'};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 
 /// The 128 bytes. The checksum covers everything before it and finds truncated or garbled ids.
 struct Layout {
   std::array<char, 8> magic;
   std::uint32_t version;
-  std::uint16_t port;
-  std::uint16_t reserved;
-  std::array<std::uint8_t, 16> address;  ///< the first four bytes; room for IPv6
+  std::uint32_t is_agreed;
+  NetAddress address;
   Secret secret;
-  std::array<std::uint8_t, 48> unused;
+  std::array<std::uint8_t, 40> unused;
   std::array<std::uint8_t, 16> checksum;
 };
 static_assert(sizeof(Layout) == NCCL_UNIQUE_ID_BYTES);
@@ -36,14 +37,12 @@ std::array<std::uint8_t, 16> checksumOf(const Layout& layout) {
 
 }  // namespace
 
-std::string UniqueId::endpoint() const { return fmt::format("{}:{}", fmt::join(address, "."), port); }
-
 ncclUniqueId encode(const UniqueId& id) {
   Layout layout{};
   layout.magic = kMagic;
   layout.version = kVersion;
-  layout.port = id.port;
-  std::memcpy(layout.address.data(), id.address.data(), id.address.size());
+  layout.is_agreed = id.is_agreed ? 1 : 0;
+  layout.address = id.address;
   layout.secret = id.secret;
   layout.checksum = checksumOf(layout);
   ncclUniqueId result;
@@ -53,7 +52,7 @@ ncclUniqueId encode(const UniqueId& id) {
 
 UniqueId decode(const ncclUniqueId& id) {
   Layout layout;
-  std::memcpy(&layout, &id, sizeof(layout));
+  std::memcpy(static_cast<void*>(&layout), &id, sizeof(layout));
   if (layout.magic != kMagic) {
     throw Error(ncclInvalidArgument,
                 "these 128 bytes are not a unique id of Tutti: get one by ncclGetUniqueId of this library on "
@@ -69,9 +68,7 @@ UniqueId decode(const ncclUniqueId& id) {
     throw Error(ncclInvalidArgument,
                 "the unique id was damaged on its way: hand over all its 128 bytes unchanged");
   }
-  UniqueId result{.port = layout.port, .address = {}, .secret = layout.secret};
-  std::memcpy(result.address.data(), layout.address.data(), result.address.size());
-  return result;
+  return {.address = layout.address, .is_agreed = layout.is_agreed != 0, .secret = layout.secret};
 }
 
 }  // namespace tutti

@@ -15,20 +15,20 @@
 #include "transports/memory_budget.h"
 #include "transports/shm/mailbox.h"
 #include "transports/shm/shm_transport.h"
+#include "transports/tcp/tcp_network.h"
 #include "tutti/error.h"
 
 namespace tutti {
 namespace {
 
+/// Slots of a network link: more than in shared memory, where nothing is on its way.
+constexpr std::uint32_t kNetworkSlots = 8;
+
 /// What every rank tells all others of its memory, once it has made it.
 struct Offer {
-  SegmentToken token{};
   std::uint64_t address = 0;  ///< in its process
   std::int32_t fd = -1;       ///< in its process
 };
-
-/// What a rank can do with the memory of each other rank.
-using AccessTable = std::array<MemoryAccess, kMaxRanks>;
 
 MailboxKey mailboxKey(const Secret& secret) {
   constexpr char kPurpose[] = "tutti mailbox";
@@ -51,6 +51,7 @@ void requireEqualSettings(const std::vector<PeerInfo>& peers) {
     require(peer, "TUTTI_SLOT_BYTES", peer.links.slot_bytes, first.slot_bytes);
     require(peer, "TUTTI_SLOTS", peer.links.slot_count, first.slot_count);
     require(peer, "TUTTI_LANES", peer.links.lanes, first.lanes);
+    require(peer, "TUTTI_TCP_CHECKSUM", peer.has_checksums, peers[0].has_checksums);
     require(peer, "the data bytes of a packet slot (by CPU and build)", peer.links.packet_bytes,
             first.packet_bytes);
     if (peer.plan == peers[0].plan) continue;
@@ -64,24 +65,32 @@ void requireEqualSettings(const std::vector<PeerInfo>& peers) {
 
 class Wirer {
  public:
-  Wirer(Process& process, const Settings& settings, int nranks, const UniqueId& id, int rank)
+  Wirer(Process& process, const Settings& settings, int nranks, const UniqueId& id, int rank,
+        std::function<void(ncclResult_t, const std::string&)> fail)
       : process_(process),
         settings_(settings),
         nranks_(nranks),
         rank_(rank),
+        fail_(std::move(fail)),
         deadline_(std::chrono::steady_clock::now() + settings.init_timeout + std::chrono::seconds(5)),
         mailbox_(mailboxKey(id.secret)),
         inproc_(process.segments()),
         shm_(process.segments(), mailbox_),
-        bootstrap_(id, nranks, rank, deadline_) {}
+        bootstrap_(id, nranks, rank, settings.network, deadline_) {}
 
   Wiring wire() {
     try {
       meet();
       connectMemory();
+      learnAccess();
+      bootstrap_.barrier();  // nobody starts before all are connected, and have said what they can do
+      takeAccess();
+      if (wiring_.layout.hosts > 1) {
+        connectHosts();
+      } else {
+        bootstrap_.leave();
+      }
       connectLinks();
-      learnAccess();  // nobody starts before all are connected
-      bootstrap_.leave();
       return std::move(wiring_);
     } catch (const Error& error) {
       bootstrap_.fail(
@@ -92,75 +101,134 @@ class Wirer {
 
  private:
   void meet() {
-    self_ = describeSelf(process_.token());
+    self_ = describeSelf(process_.token(), settings_.network.host_id);
     self_.rank = rank_;
     self_.mailbox = mailbox_.address();
+    self_.listener = bootstrap_.address();
+    self_.has_checksums = settings_.network.has_checksums;
     self_.links = settings_.links;
     self_.plan = settings_.plan;
     wiring_.peers = bootstrap_.allGather(self_);
     requireEqualSettings(wiring_.peers);
-    wiring_.shape = fitShape(settings_.links, nranks_);
-    // All ranks take their memory at the same moment: what fits one by one need not fit together.
-    requireFreeMemory(static_cast<std::size_t>(nranks_) * memoryBytes());
-    wiring_.watch = std::make_unique<PeerWatch>(wiring_.peers, self_);
+    findHosts();
+    wiring_.watch = std::make_unique<PeerWatch>(wiring_.peers, locals_, self_);
   }
 
-  std::size_t memoryBytes() const { return RankMemory::bytes(wiring_.shape, nranks_); }
-
-  Transport& transportTo(const PeerInfo& peer) {
-    Transport* best = nullptr;
-    int best_cost = 0;
-    std::string reasons;
-    for (Transport* transport : {static_cast<Transport*>(&inproc_), static_cast<Transport*>(&shm_)}) {
-      const Reach reach = transport->reach(self_, peer);
-      if (!reach.possible) {
-        reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", transport->name(), reach.reason);
-      } else if (best == nullptr || reach.cost < best_cost) {
-        best = transport;
-        best_cost = reach.cost;
+  /// Ranks that share memory are a host, led by the first of them.
+  void findHosts() {
+    std::vector<int> leaders;
+    std::vector<int> host_of(index(nranks_));
+    std::vector<int> sizes;
+    for (const PeerInfo& peer : wiring_.peers) {
+      const auto sharesMemory = [&](int leader) {
+        return transportBetween(wiring_.peers[index(leader)], peer);
+      };
+      const auto host = std::ranges::find_if(leaders, sharesMemory) - leaders.begin();
+      if (host == std::ssize(leaders)) {
+        leaders.push_back(peer.rank);
+        sizes.push_back(0);
       }
-    }
-    if (best != nullptr) return *best;
-    throw Error(ncclSystemError,
-                fmt::format("no transport connects {} and {} ({}). This version connects processes of "
-                            "one user on one host",
-                            describe(self_), describe(peer), reasons));
-  }
-
-  void connectMemory() {
-    mine_ = process_.segments().create(memoryBytes());
-    RankMemory(mine_, wiring_.shape, nranks_, rank_).token() = mine_->token();
-    offers_ = bootstrap_.allGather(
-        Offer{mine_->token(), reinterpret_cast<std::uintptr_t>(mine_->data()), mine_->fd()});
-    // In rounds, so that every rank receives while it sends: what a transport hands over may queue up.
-    std::vector<std::shared_ptr<Segment>> segments(index(nranks_));
-    segments[index(rank_)] = mine_;
-    std::map<std::string, int> used;
-    for (int distance = 1; distance < nranks_; ++distance) {
-      const PeerInfo& to = wiring_.peers[index((rank_ + distance) % nranks_)];
-      const PeerInfo& from = wiring_.peers[index((rank_ - distance + nranks_) % nranks_)];
-      transportTo(to).offer(to, *mine_, deadline_);
-      Transport& transport = transportTo(from);
-      segments[index(from.rank)] =
-          transport.connect(from, offers_[index(from.rank)].token, memoryBytes(), deadline_);
-      ++used[transport.name()];
+      host_of[index(peer.rank)] = static_cast<int>(host);
+      ++sizes[index(static_cast<int>(host))];
     }
     for (int rank = 0; rank < nranks_; ++rank) {
-      wiring_.memories.emplace_back(std::move(segments[index(rank)]), wiring_.shape, nranks_, rank);
-      wiring_.board.add(wiring_.memories.back().status());
+      if (host_of[index(rank)] != host_of[index(rank_)]) continue;
+      if (rank == rank_) local_ = static_cast<int>(locals_.size());
+      locals_.push_back(rank);
+    }
+    const bool is_uniform = std::ranges::equal_range(sizes, sizes[0]).size() == sizes.size();
+    const bool is_in_order = std::ranges::is_sorted(host_of);
+    wiring_.layout = {nranks_, static_cast<std::int32_t>(leaders.size()),
+                      is_uniform && is_in_order ? sizes[0] : 0};
+    wiring_.shape = fitShape(settings_.links, std::ranges::max(sizes));
+  }
+
+  int localCount() const { return static_cast<int>(locals_.size()); }
+
+  std::size_t memoryBytes() const {
+    return static_cast<std::size_t>(localCount()) * RankMemory::bytes(wiring_.shape, localCount());
+  }
+
+  RankMemory memoryOf(int local) const { return {wiring_.memory, wiring_.shape, localCount(), local}; }
+
+  /// The cheaper of the media by which two ranks share memory; nullptr where none is possible.
+  Transport* transportBetween(const PeerInfo& a, const PeerInfo& b) {
+    if (inproc_.reach(a, b).possible) return &inproc_;
+    return shm_.reach(a, b).possible ? &shm_ : nullptr;
+  }
+
+  /// The leader makes the memory of its host and gives it to the others; each allocates its own part.
+  void connectMemory() {
+    const bool leads = local_ == 0;
+    if (leads) wiring_.memory = process_.segments().create(memoryBytes());
+    const auto tokens = bootstrap_.allGather(leads ? wiring_.memory->token() : SegmentToken{});
+    const PeerInfo& leader = wiring_.peers[index(locals_[0])];
+    if (leads) {
+      for (const int rank : locals_) {
+        const PeerInfo& peer = wiring_.peers[index(rank)];
+        if (rank != rank_) transportBetween(self_, peer)->offer(peer, *wiring_.memory, deadline_);
+      }
+    } else {
+      wiring_.memory = transportBetween(leader, self_)
+                           ->connect(leader, tokens[index(leader.rank)], memoryBytes(), deadline_);
+    }
+    const RankMemory mine = memoryOf(local_);
+    mine.reserve();
+    mine.token() = wiring_.memory->token();
+    wiring_.regions = &mine.regions();
+    // Also tells that every part is allocated: from here on all may be touched.
+    offers_ =
+        bootstrap_.allGather(Offer{reinterpret_cast<std::uintptr_t>(&mine.token()), wiring_.memory->fd()});
+    std::map<std::string, int> used;
+    for (const int rank : locals_) {
+      if (rank != rank_) ++used[transportBetween(self_, wiring_.peers[index(rank)])->name()];
     }
     for (const auto& [name, count] : used) {
       wiring_.summary += fmt::format("{}{} peer(s) by {}", wiring_.summary.empty() ? "" : ", ", count, name);
     }
   }
 
+  bool isLocal(int rank) const { return std::ranges::binary_search(locals_, rank); }
+
+  /// Network links are connected when they are first used; here their listener and the control plane are set
+  /// up.
+  void connectHosts() {
+    std::vector<TcpPeer> peers(index(nranks_));
+    for (const PeerInfo& peer : wiring_.peers) {
+      if (!isLocal(peer.rank)) peers[index(peer.rank)] = {peer.listener, describe(peer)};
+    }
+    wiring_.network = std::make_unique<TcpNetwork>(
+        bootstrap_.takeListener(), bootstrap_.secret(), rank_, std::move(peers),
+        TcpOptions{.lanes = wiring_.shape.lanes,
+                   .slot_count = std::max(kNetworkSlots, wiring_.shape.slot_count),
+                   .slot_bytes = wiring_.shape.slot_bytes,
+                   .checksums = settings_.network.has_checksums,
+                   .reconnect_timeout = settings_.network.reconnect_timeout,
+                   .fail = fail_,
+                   .faults = settings_.network.faults});
+    wiring_.control =
+        std::make_unique<ControlPlane>(bootstrap_.takeTree(), nranks_, rank_, memoryOf(local_).status());
+    wiring_.summary +=
+        fmt::format("{}{} peer(s) on {} other host(s) by tcp", wiring_.summary.empty() ? "" : ", ",
+                    nranks_ - localCount(), wiring_.layout.hosts - 1);
+  }
+
   void connectLinks() {
+    std::vector<RankStatus*> lines(index(nranks_));
+    for (int rank = 0; wiring_.control != nullptr && rank < nranks_; ++rank) {
+      lines[index(rank)] = &wiring_.control->copyOf(rank);
+    }
+    for (int local = 0; local < localCount(); ++local) {
+      lines[index(locals_[index(local)])] = &memoryOf(local).status();
+    }
+    for (RankStatus* line : lines) wiring_.board.add(*line);
     const auto mesh = [this](const auto& linkOf) {
       MeshLinks links{std::vector<LinkView>(index(nranks_)), std::vector<LinkView>(index(nranks_))};
-      for (int peer = 0; peer < nranks_; ++peer) {
-        if (peer == rank_) continue;
-        links.inbound[index(peer)] = linkOf(wiring_.memories[index(rank_)], peer);
-        links.outbound[index(peer)] = linkOf(wiring_.memories[index(peer)], rank_);
+      for (int local = 0; local < localCount(); ++local) {
+        if (local == local_) continue;
+        const int peer = locals_[index(local)];
+        links.inbound[index(peer)] = linkOf(memoryOf(local_), local);
+        links.outbound[index(peer)] = linkOf(memoryOf(local), local_);
         links.inbound[index(peer)].peer = peer;
         links.outbound[index(peer)].peer = peer;
       }
@@ -169,23 +237,40 @@ class Wirer {
     for (std::uint32_t lane = 0; lane < wiring_.shape.lanes; ++lane) {
       wiring_.lanes.push_back(
           mesh([lane](const RankMemory& memory, int sender) { return memory.link(lane, sender); }));
+      for (int peer = 0; peer < nranks_; ++peer) {
+        if (isLocal(peer)) continue;
+        wiring_.lanes.back().inbound[index(peer)] = wiring_.network->inbound(lane, peer);
+        wiring_.lanes.back().outbound[index(peer)] = wiring_.network->outbound(lane, peer);
+      }
     }
+    if (localCount() > kMaxMeshRanks) return;
     wiring_.packets = mesh([](const RankMemory& memory, int sender) { return memory.packets(sender); });
   }
 
+  /// What can be done with memory is tried between the ranks of a host, if they are not too many for that.
   void learnAccess() {
-    AccessTable mine{};
-    for (const PeerInfo& peer : wiring_.peers) {
+    wiring_.peer_memory.resize(index(nranks_));
+    wiring_.accepted.resize(index(nranks_));
+    const bool tries = localCount() <= kMaxMeshRanks;
+    for (int local = 0; tries && local < localCount(); ++local) {
+      const PeerInfo& peer = wiring_.peers[index(locals_[index(local)])];
       const bool is_same_process = peer.process_token == self_.process_token;
-      wiring_.peer_memory.emplace_back(peer, wiring_.memories[index(peer.rank)].regions(), is_same_process,
-                                       process_.segments());
+      PeerMemory& memory = wiring_.peer_memory[index(peer.rank)];
+      memory = PeerMemory(peer, memoryOf(local).regions(), is_same_process, process_.segments());
       const Offer& offer = offers_[index(peer.rank)];
-      mine[index(peer.rank)] = wiring_.peer_memory.back().probe(offer.token, offer.address, offer.fd);
+      memoryOf(local_).access()[index(local)] =
+          memory.probe(wiring_.memory->token(), offer.address, offer.fd);
     }
-    for (const AccessTable& theirs : bootstrap_.allGather(mine)) {
-      wiring_.accepted.push_back(theirs[index(rank_)]);
+  }
+
+  void takeAccess() {
+    for (MemoryAccess& access : wiring_.accepted) access.network = true;
+    const bool tries = localCount() <= kMaxMeshRanks;
+    wiring_.accepted[index(rank_)].network = false;
+    for (int local = 0; tries && local < localCount(); ++local) {
+      wiring_.accepted[index(locals_[index(local)])] = memoryOf(local).access()[index(local_)];
     }
-    sayAccess();
+    if (tries) sayAccess();
   }
 
   /// For people who wonder why large buffers are slow.
@@ -194,7 +279,7 @@ class Wirer {
       return std::ranges::count_if(wiring_.accepted, [member](const MemoryAccess& a) { return a.*member; });
     };
     const auto direct = count(&MemoryAccess::direct);
-    const auto others = nranks_ - static_cast<int>(direct);  // this rank is one of the direct ones
+    const auto others = localCount() - static_cast<int>(direct);  // this rank is one of the direct ones
     if (others == 0) return;
     wiring_.summary += fmt::format("; of {} in other processes, {} may map registered buffers", others,
                                    count(&MemoryAccess::regions));
@@ -211,21 +296,24 @@ class Wirer {
   const Settings& settings_;
   int nranks_;
   int rank_;
+  std::function<void(ncclResult_t, const std::string&)> fail_;
   Deadline deadline_;
   Mailbox mailbox_;
   InprocTransport inproc_;
   ShmTransport shm_;
   Bootstrap bootstrap_;
   PeerInfo self_;
-  std::shared_ptr<Segment> mine_;
+  std::vector<int> locals_;  ///< ranks of this host, in order
+  int local_ = 0;            ///< this rank's place among them
   std::vector<Offer> offers_;
   Wiring wiring_;
 };
 
 }  // namespace
 
-Wiring makeWiring(Process& process, const Settings& settings, int nranks, const UniqueId& id, int rank) {
-  return Wirer(process, settings, nranks, id, rank).wire();
+Wiring makeWiring(Process& process, const Settings& settings, int nranks, const UniqueId& id, int rank,
+                  const std::function<void(ncclResult_t, const std::string&)>& fail) {
+  return Wirer(process, settings, nranks, id, rank, fail).wire();
 }
 
 }  // namespace tutti

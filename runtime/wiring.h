@@ -1,10 +1,12 @@
 // Makes everything that a communicator stands on: peers, links, status board. The composition root.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "runtime/control_plane.h"
 #include "runtime/core/link.h"
 #include "runtime/core/peer.h"
 #include "runtime/core/plan.h"
@@ -12,13 +14,15 @@
 #include "runtime/peers.h"
 #include "runtime/process.h"
 #include "runtime/unique_id.h"
+#include "transports/network.h"
 #include "transports/peer_memory.h"
 #include "transports/rank_memory.h"
 #include "transports/transport.h"
 
 namespace tutti {
 
-/// The status lines of all ranks, each in its rank's own memory.
+/// The status lines of all ranks: each in its rank's own memory, which ranks of its host map; of other hosts,
+/// copies that the control plane keeps.
 class Board {
  public:
   void add(RankStatus& status) { lines_.push_back(&status); }
@@ -37,9 +41,13 @@ struct MeshLinks {
 /// The connected surroundings of one rank.
 struct Wiring {
   std::vector<PeerInfo> peers;  ///< by rank
+  Layout layout;
   std::unique_ptr<PeerWatch> watch;
-  std::vector<RankMemory> memories;  ///< by rank
   Board board;
+  RegionTable* regions = nullptr;         ///< this rank's
+  std::shared_ptr<Segment> memory;        ///< what the ranks of this host share: links, status lines, regions
+  std::unique_ptr<Network> network;       ///< links with other hosts; nullptr where there are none
+  std::unique_ptr<ControlPlane> control;  ///< as network
   std::vector<MeshLinks> lanes;
   MeshLinks packets;
   std::vector<PeerMemory> peer_memory;  ///< by rank: what this rank can do with theirs
@@ -50,6 +58,9 @@ struct Wiring {
 
 /// Meets the other ranks and connects to each of them. Throws Error naming what failed, and where;
 /// then all ranks that are still at it get that error too.
-Wiring makeWiring(Process& process, const Settings& settings, int nranks, const UniqueId& id, int rank);
+/// `fail` becomes the communicator's fault when a network link is lost for good; from whatever thread finds
+/// it, until the network is gone.
+Wiring makeWiring(Process& process, const Settings& settings, int nranks, const UniqueId& id, int rank,
+                  const std::function<void(ncclResult_t, const std::string&)>& fail);
 
 }  // namespace tutti

@@ -58,12 +58,12 @@ const Segment& PeerMemory::segmentOf(std::uint32_t region) {
   forgetDeadRegions();
   std::shared_ptr<Segment> segment = cache_->find(entry.token);
   if (segment == nullptr) {
-    const UniqueFd opened = openOf(pid_, entry.fd);
+    UniqueFd opened = openOf(pid_, entry.fd);
     if (!opened) {
       throw Error(ncclSystemError,
                   fmt::format("opening its region {}: {} (errno {})", region, std::strerror(errno), errno));
     }
-    segment = cache_->map(entry.token, opened.get(), entry.bytes);
+    segment = cache_->map(entry.token, std::move(opened), entry.bytes, false);
   }
   return *mapped_.emplace(region, std::move(segment)).first->second;
 }

@@ -23,11 +23,15 @@ struct MemoryAccess {
   bool direct = false;   ///< same address space
   bool regions = false;  ///< maps regions
   bool copies = false;   ///< reads and writes any memory, by system calls
+  bool network = false;  ///< none of these: bytes are sent, from where they lie
 };
 
 /// Memory of one peer. Used by the thread that carries out operations.
 class PeerMemory {
  public:
+  /// Of a rank on another host: nothing can be done with it.
+  PeerMemory() = default;
+
   /// `regions` lies in memory of the peer that outlives this object.
   PeerMemory(const PeerInfo& peer, const RegionTable& regions, bool is_same_process, SegmentCache& cache);
 
@@ -48,10 +52,10 @@ class PeerMemory {
   const Segment& segmentOf(std::uint32_t region);
   void forgetDeadRegions();
 
-  std::int32_t pid_;
-  const RegionTable* regions_;
-  bool is_same_process_;
-  SegmentCache* cache_;
+  std::int32_t pid_ = 0;
+  const RegionTable* regions_ = nullptr;
+  bool is_same_process_ = false;
+  SegmentCache* cache_ = nullptr;
   std::map<std::uint32_t, std::shared_ptr<Segment>> mapped_;
 };
 

@@ -1,12 +1,13 @@
-// What one rank shows to all others, in one segment that it owns and every other rank maps:
+// What one rank shows to the others of its host, in its part of a segment that all of them map:
 //
-//   token │ status line │ regions │ links that it receives by: for each lane and peer │ packet links: for
-//   each peer
+//   token │ status line │ access │ regions │ links that it receives by: for each lane and peer │ packet
+//   links: for each peer
 //
-// The receiver of a link owns its memory. All-zero memory is a rank that has done nothing yet and links that
-// are empty, so nothing has to be initialised.
+// Ranks are counted within the host here: "local". The receiver of a link owns its memory. All-zero memory is
+// a rank that has done nothing yet and links that are empty, so nothing has to be initialised.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,27 +16,36 @@
 #include "runtime/core/plan.h"
 #include "runtime/core/rank_status.h"
 #include "runtime/core/region.h"
+#include "transports/peer_memory.h"
 #include "transports/segment.h"
 
 namespace tutti {
 
 class RankMemory {
  public:
-  /// Bytes of one rank's segment.
-  static std::size_t bytes(const LinkShape& shape, int nranks);
+  /// What a rank can do with the memory of each other, where there are few enough.
+  using AccessRow = std::array<MemoryAccess, kMaxMeshRanks>;
 
-  /// `owner`: the rank whose memory it is. The segment has bytes(shape, nranks) bytes.
-  RankMemory(std::shared_ptr<Segment> segment, const LinkShape& shape, int nranks, int owner);
+  /// Bytes of one rank's part: whole pages, because its owner allocates them.
+  static std::size_t bytes(const LinkShape& shape, int local_count);
 
-  /// First in the segment, written once by the owner: whoever reads it by other means than this mapping
-  /// learns that these means work.
+  /// The part of local rank `owner` in a segment of local_count parts.
+  RankMemory(std::shared_ptr<Segment> segment, const LinkShape& shape, int local_count, int owner);
+
+  /// Allocates it; by the owner.
+  void reserve() const;
+
+  /// First in the part, written once by the owner: whoever reads it by other means than this mapping learns
+  /// that these means work.
   SegmentToken& token() const;
   RankStatus& status() const;
+  /// Written by the owner before all ranks are connected.
+  AccessRow& access() const;
   RegionTable& regions() const;
 
   /// The link by which the owner receives from `sender`; `peer` of the view is the caller's to set.
   LinkView link(std::uint32_t lane, int sender) const;
-  /// The same for packets: two slots without headers.
+  /// The same for packets: two slots without headers. Only where there are at most kMaxMeshRanks.
   LinkView packets(int sender) const;
 
  private:
@@ -44,8 +54,9 @@ class RankMemory {
   }
 
   std::shared_ptr<Segment> segment_;
+  std::byte* data_;
   LinkShape shape_;
-  int nranks_;
+  int local_count_;
   int owner_;
 };
 

@@ -66,8 +66,10 @@ bool SecureChannel::broken(const std::string& problem) {
 }
 
 bool SecureChannel::pump() {
-  if (broken_ || !writeSome()) return false;
-  const bool open = readSome();
+  if (broken_) return false;
+  const bool is_writable = writeSome();
+  // Also when nothing can be sent any more: what came before the end may be the reason for it.
+  const bool open = readSome() && is_writable;
   if (!established_ && !advanceHandshake()) return false;
   return open && writeSome();
 }

@@ -24,9 +24,8 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
                                            std::strerror(error), error, remedy));
 }
 
-/// `flags`: MAP_POPULATE where the memory will all be used; a peer uses little of what it maps.
-std::byte* mapShared(int fd, std::size_t bytes, int flags) {
-  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, 0);
+std::byte* mapShared(int fd, std::size_t bytes) {
+  void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   return data == MAP_FAILED ? nullptr : static_cast<std::byte*>(data);
 }
 
@@ -40,38 +39,40 @@ SegmentToken randomToken() {
 
 std::shared_ptr<Segment> Segment::create(const SegmentToken& token, std::size_t bytes) {
   requireFreeMemory(bytes);
-  const int fd = ::memfd_create("tutti", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0) fail("memfd_create", bytes, "Check the limit of open files (ulimit -n).");
-  const int error = ::posix_fallocate(fd, 0, static_cast<off_t>(bytes));
-  std::byte* data = nullptr;
-  if (error == 0 && ::fcntl(fd, F_ADD_SEALS, kSeals) == 0) data = mapShared(fd, bytes, MAP_POPULATE);
-  if (data == nullptr) {
-    if (error != 0) errno = error;
-    const int saved = errno;
-    ::close(fd);
-    errno = saved;
-    fail("preallocation", bytes, "Free memory, or lower TUTTI_SLOT_BYTES, TUTTI_SLOTS or TUTTI_LANES.");
+  UniqueFd fd(::memfd_create("tutti", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd) fail("memfd_create", bytes, "Check the limit of open files (ulimit -n).");
+  if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 || ::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
+    fail("ftruncate", bytes, "Check the limit of file sizes (ulimit -f).");
   }
-  return std::shared_ptr<Segment>(new Segment(token, data, bytes, fd));
+  std::byte* data = mapShared(fd.get(), bytes);
+  if (data == nullptr) fail("mmap", bytes, "Check the limit of address space (ulimit -v).");
+  return std::shared_ptr<Segment>(new Segment(token, data, bytes, std::move(fd)));
 }
 
-std::shared_ptr<Segment> Segment::map(const SegmentToken& token, int fd, std::size_t bytes) {
+void Segment::reserve(std::size_t offset, std::size_t bytes) {
+  const int error = ::posix_fallocate(fd_.get(), static_cast<off_t>(offset), static_cast<off_t>(bytes));
+  if (error != 0) {
+    errno = error;
+    fail("preallocation", bytes, "Free memory, or lower TUTTI_SLOT_BYTES, TUTTI_SLOTS or TUTTI_LANES.");
+  }
+  // Spares faults later; older kernels do not know it, and do without.
+  ::madvise(data_ + offset, bytes, MADV_POPULATE_WRITE);
+}
+
+std::shared_ptr<Segment> Segment::map(const SegmentToken& token, UniqueFd fd, std::size_t bytes) {
   struct stat status {};
-  const int seals = ::fcntl(fd, F_GET_SEALS);
-  if (seals < 0 || (seals & kSeals) != kSeals || ::fstat(fd, &status) != 0 ||
+  const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals || ::fstat(fd.get(), &status) != 0 ||
       static_cast<std::size_t>(status.st_size) != bytes) {
     throw Error(ncclSystemError,
                 fmt::format("a peer handed over something else than a sealed segment of {} bytes", bytes));
   }
-  std::byte* data = mapShared(fd, bytes, 0);
+  std::byte* data = mapShared(fd.get(), bytes);
   if (data == nullptr) fail("mmap", bytes, "Check the limit of address space (ulimit -v).");
-  return std::shared_ptr<Segment>(new Segment(token, data, bytes, -1));
+  return std::shared_ptr<Segment>(new Segment(token, data, bytes, std::move(fd)));
 }
 
-Segment::~Segment() {
-  ::munmap(data_, bytes_);
-  if (fd_ >= 0) ::close(fd_);
-}
+Segment::~Segment() { ::munmap(data_, bytes_); }
 
 std::shared_ptr<Segment> SegmentCache::create(std::size_t bytes) {
   auto segment = Segment::create(randomToken(), bytes);
@@ -86,13 +87,15 @@ std::shared_ptr<Segment> SegmentCache::find(const SegmentToken& token) {
   return found == segments_.end() ? nullptr : found->second.lock();
 }
 
-std::shared_ptr<Segment> SegmentCache::map(const SegmentToken& token, int fd, std::size_t bytes) {
+std::shared_ptr<Segment> SegmentCache::map(const SegmentToken& token, UniqueFd fd, std::size_t bytes,
+                                           bool keeps_fd) {
   const std::scoped_lock lock(mutex_);
   std::erase_if(segments_, [](const auto& entry) { return entry.second.expired(); });
   auto& entry = segments_[token];
   auto segment = entry.lock();
   if (segment == nullptr) {
-    segment = Segment::map(token, fd, bytes);
+    segment = Segment::map(token, std::move(fd), bytes);
+    if (!keeps_fd) segment->closeFd();
     entry = segment;
   }
   return segment;

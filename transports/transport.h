@@ -1,7 +1,7 @@
-// What every medium offers: a way for two ranks to see each other's memory.
+// What every medium inside a host offers: a way for ranks to see the same memory.
 //
-// Every rank owns one segment (rank_memory.h), with the slots of all links that it receives by:
-//   owner: offer(peer, segment)  ── token, by the bootstrap ──►  peer: connect(owner, token)
+// One rank of a host, its leader, makes a segment for all of them (rank_memory.h):
+//   leader: offer(peer, segment)  ── token, by the bootstrap ──►  peer: connect(leader, token)
 // Calls may block up to the deadline and throw Error, which names the peer.
 #pragma once
 

@@ -46,8 +46,11 @@ void slotHandOver(benchmark::State& state) {
   const auto bytes = static_cast<std::uint32_t>(state.range(0));
   const LinkShape shape{.lanes = 1, .slot_count = 4, .slot_bytes = std::max(64U, bytes)};
   SegmentCache cache;
-  const RankMemory memory0(cache.create(RankMemory::bytes(shape, 2)), shape, 2, 0);
-  const RankMemory memory1(cache.create(RankMemory::bytes(shape, 2)), shape, 2, 1);
+  const auto segment = cache.create(2 * RankMemory::bytes(shape, 2));
+  const RankMemory memory0(segment, shape, 2, 0);
+  const RankMemory memory1(segment, shape, 2, 1);
+  memory0.reserve();
+  memory1.reserve();
   const std::vector<LinkView> there{memory1.link(0, 0)};
   const std::vector<LinkView> back{memory0.link(0, 1)};
   FaultCell fault;
@@ -70,12 +73,23 @@ void slotHandOver(benchmark::State& state) {
     exec.release({});
     return first || send();
   };
+  std::array<PeerState, 1> here_states;
+  std::array<PeerState, 1> there_states;
+  const auto linksOf = [](auto& in, auto& out, auto& states) {
+    return HostLinks{.inbound = in,
+                     .outbound = out,
+                     .peers = {},
+                     .accepted = {},
+                     .states = states,
+                     .executor = 1,
+                     .scratch = {}};
+  };
   std::thread echo([&] {
-    HostExecutor exec(plan, {other.data(), other.data()}, {there, back, {}, {}, {}}, wait, fault);
+    HostExecutor exec(plan, {other.data(), other.data()}, linksOf(there, back, there_states), wait, fault);
     while (turn(exec, false)) {
     }
   });
-  HostExecutor exec(plan, {here.data(), here.data()}, {back, there, {}, {}, {}}, wait, fault);
+  HostExecutor exec(plan, {here.data(), here.data()}, linksOf(back, there, here_states), wait, fault);
   for (auto _ : state) turn(exec, true);
   fault.trip(ncclInternalError, "the benchmark is over");
   echo.join();

@@ -32,7 +32,7 @@ void FibreRunner::run() {
     if (progress) {
       pace = Pace(spins_);
       if (++rounds % kRoundsBetweenInspections == 0) inspectWaits();
-    } else if (pace.step()) {
+    } else if (pace.step(anyProgress())) {
       inspectWaits();
     }
   }
@@ -46,6 +46,8 @@ bool FibreRunner::visit(std::size_t number) {
     if (strand.after != kNone && !strands_[strand.after].ended) return false;
     if (!start(strand)) return strand.ended;
   } else {
+    Progress* progress = strand.wait->context.progress;
+    if (progress != nullptr) progress->poll(strand.wait->peer);
     // The question comes before the fault: what has arrived is received, as in a wait without a runner.
     strand.wait->answer = ask(number, strand.wait->ready);
     if (!strand.wait->answer && !strand.wait->context.fault.tripped()) return false;
@@ -74,6 +76,15 @@ bool FibreRunner::start(Strand& strand) {
     }
     return false;
   }
+}
+
+/// Where an idle thread naps: with the network links of some strand, if any has them.
+Progress* FibreRunner::anyProgress() const {
+  for (const Strand& strand : strands_) {
+    if (strand.wait != nullptr && strand.wait->context.progress != nullptr)
+      return strand.wait->context.progress;
+  }
+  return nullptr;
 }
 
 void FibreRunner::resume(std::size_t number) {

@@ -74,6 +74,7 @@ class FibreRunner : public WaitScheduler {
   bool start(Strand& strand);
   void resume(std::size_t number);
   void inspectWaits();
+  Progress* anyProgress() const;
 
   std::uint32_t spins_;
   std::vector<Strand> strands_;

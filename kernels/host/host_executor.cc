@@ -25,8 +25,6 @@ std::uint64_t operationBytes(const Descriptor& d, int nranks) {
   return d.count * sizeOf(d.type) * std::max(extent.send_blocks, extent.recv_blocks);
 }
 
-std::uint64_t bit(int peer) { return std::uint64_t{1} << peer; }
-
 std::size_t index(int peer) { return static_cast<std::size_t>(peer); }
 
 }  // namespace
@@ -34,7 +32,9 @@ std::size_t index(int peer) { return static_cast<std::size_t>(peer); }
 // Counters: the thread in the call is the only writer of its side, so it may read its own counter relaxed.
 // The other side's counter is read with acquire and pairs with the release store of post or release.
 
-std::size_t hostScratchBytes(int nranks) { return static_cast<std::size_t>(nranks + 1) * packetSlotBytes(); }
+std::size_t hostScratchBytes(int nranks) {
+  return nranks > kMaxMeshRanks ? 0 : static_cast<std::size_t>(nranks + 1) * packetSlotBytes();
+}
 
 HostExecutor::HostExecutor(const Plan& plan, const UserBuffers& buffers, const HostLinks& links,
                            const WaitContext& wait, FaultCell& fault)
@@ -69,11 +69,11 @@ bool HostExecutor::await(Inbound in) {
   const bool fits =
       header.sequence == sequence && header.descriptor == plan_.descriptor && header.bytes <= link.slot_bytes;
   if (!fits) return refuseSlot(link, header, sequence);
-  return resolve(link, header, sequence, held_[in.index]);
+  return resolve(link, header, sequence, state(in.index).held);
 }
 
 bool HostExecutor::resolve(const LinkView& link, const SlotHeader& header, std::uint64_t sequence,
-                           Held& held) {
+                           HeldSlot& held) {
   std::byte* slot = link.slot(sequence);
   held = {.from = slot,
           .to = slot,
@@ -100,7 +100,7 @@ bool HostExecutor::resolve(const LinkView& link, const SlotHeader& header, std::
   return true;
 }
 
-bool HostExecutor::resolveRegions(const LinkView& link, const SlotHeader& header, Held& held) {
+bool HostExecutor::resolveRegions(const LinkView& link, const SlotHeader& header, HeldSlot& held) {
   PeerMemory& peer = links_.peers[index(link.peer)];
   std::string error;
   held.from = peer.map(header.from_region, header.from, header.bytes, &error);
@@ -136,9 +136,10 @@ bool HostExecutor::refuseSlot(const LinkView& link, const SlotHeader& header, st
 void HostExecutor::release(Inbound in) {
   const LinkView& link = links_.inbound[in.index];
   const std::uint64_t sequence = link.released->value.load(std::memory_order_relaxed);
-  const Held& held = held_[in.index];
-  if (!usesPackets() && (written_ & bit(link.peer)) != 0) {
-    written_ &= ~bit(link.peer);
+  PeerState& from = state(in.index);
+  const HeldSlot& held = from.held;
+  if (!usesPackets() && from.is_written) {
+    from.is_written = false;
     moved_.written_bytes += held.bytes;
     std::string error;
     if (held.to_address != 0 &&
@@ -154,6 +155,7 @@ void HostExecutor::release(Inbound in) {
   // Orders our reads of the slot, and the result that we left, before the sender's next accesses; pairs with
   // the acquire in reserve and drain.
   link.released->value.store(sequence + 1, std::memory_order_release);
+  if (link.is_network) wait_.progress->push(link.peer);
 }
 
 // Sending.
@@ -164,15 +166,16 @@ bool HostExecutor::reserve(Outbound out) {
   // + 1.
   if (usesPackets()) return true;
   const std::uint64_t posted = link.posted->value.load(std::memory_order_relaxed);
-  if ((sends_ & bit(link.peer)) == 0) {
-    sends_ |= bit(link.peer);
-    first_[out.index] = return_[out.index] = posted;
+  PeerState& to = state(out.index);
+  if (to.sending != links_.executor) {
+    to.sending = links_.executor;
+    to.first = to.returning = posted;
   }
   const auto isFree = [&] {
     return posted - link.released->value.load(std::memory_order_acquire) < link.slot_count;
   };
   if (!wait_.until(link.peer, isFree)) return false;
-  if (posted - first_[out.index] >= link.slot_count) bringHome(link, posted - link.slot_count);
+  if (posted - to.first >= link.slot_count) bringHome(link, posted - link.slot_count);
   return true;
 }
 
@@ -200,6 +203,7 @@ void HostExecutor::publish(const LinkView& link, std::uint64_t sequence, const S
   streamed_ = false;
   // Publishes the slot and its header; pairs with the acquire in await.
   link.posted->value.store(sequence + 1, std::memory_order_release);
+  if (link.is_network) wait_.progress->push(link.peer);
 }
 
 void HostExecutor::lend(Outbound out, std::uint64_t n, const Loan& loan) {
@@ -234,7 +238,7 @@ void HostExecutor::lend(Outbound out, std::uint64_t n, const Loan& loan) {
       break;
   }
   count(header.kind == SlotKind::inline_data ? bytes : 0);
-  if (loan.returns || header.kind != SlotKind::inline_data) return_[out.index] = sequence + 1;
+  if (loan.returns || header.kind != SlotKind::inline_data) state(out.index).returning = sequence + 1;
   publish(link, sequence, header);
 }
 
@@ -243,8 +247,9 @@ const RegionPlace& HostExecutor::regionOf(const Operand& operand) const {
 }
 
 SlotKind HostExecutor::kindOf(int peer, const Loan& loan, std::uint64_t bytes) const {
-  if (bytes == 0 || bytes_ < links_.loans.least_bytes) return SlotKind::inline_data;
   const MemoryAccess& access = links_.accepted[index(peer)];
+  if (access.network && bytes >= links_.loans.least_network_bytes) return SlotKind::address;
+  if (bytes == 0 || bytes_ < links_.loans.least_bytes) return SlotKind::inline_data;
   if (access.direct) return SlotKind::address;
   const bool lies_in_regions =
       regionOf(loan.from).number != 0 && (!loan.returns || regionOf(loan.to).number != 0);
@@ -261,18 +266,17 @@ void HostExecutor::bringHome(const LinkView& link, std::uint64_t sequence) {
 
 bool HostExecutor::drain(Outbound out) {
   const LinkView& link = links_.outbound[out.index];
-  if (usesPackets() || (sends_ & bit(link.peer)) == 0) return true;
+  PeerState& to = state(out.index);
+  if (usesPackets() || to.sending != links_.executor) return true;
   const std::uint64_t posted = link.posted->value.load(std::memory_order_relaxed);
-  const auto isBack = [&] {
-    return link.released->value.load(std::memory_order_acquire) >= return_[out.index];
-  };
+  const auto isBack = [&] { return link.released->value.load(std::memory_order_acquire) >= to.returning; };
   if (!wait_.until(link.peer, isBack)) return false;
   // Slots that were reserved again have been dealt with then.
-  const std::uint64_t sent = posted - first_[out.index];
+  const std::uint64_t sent = posted - to.first;
   for (std::uint64_t back = std::min<std::uint64_t>(sent, link.slot_count); back > 0; --back) {
-    if (posted - back < return_[out.index]) bringHome(link, posted - back);
+    if (posted - back < to.returning) bringHome(link, posted - back);
   }
-  sends_ &= ~bit(link.peer);
+  to.sending = 0;
   return true;
 }
 
@@ -283,7 +287,7 @@ const std::byte* HostExecutor::source(const Operand& operand) const {
     case Operand::Where::input:
       return buffers_.input + operand.offset * element_bytes_;
     case Operand::Where::inbound_slot:
-      return usesPackets() ? scratch(operand.link) : held_[operand.link].from;
+      return usesPackets() ? scratch(operand.link) : state(operand.link).held.from;
     default:
       return destination(operand);
   }
@@ -294,7 +298,7 @@ std::byte* HostExecutor::destination(const Operand& operand) const {
     case Operand::Where::output:
       return buffers_.output + operand.offset * element_bytes_;
     case Operand::Where::inbound_slot:
-      return held_[operand.link].to;
+      return state(operand.link).held.to;
     default: {
       assert(operand.where == Operand::Where::outbound_slot);
       const LinkView& link = links_.outbound[operand.link];
@@ -323,17 +327,17 @@ bool HostExecutor::combine(Operands dsts, Operands srcs, std::uint64_t n, Last l
     const bool is_slot = operand.where == Operand::Where::inbound_slot;
     if (is_slot && usesPackets() && !gatherPackets(operand, n * element_bytes_)) return false;
     from[i] = source(operand);
-    is_in_place = is_in_place || (is_slot && !usesPackets() && held_[operand.link].is_in_place);
+    is_in_place = is_in_place || (is_slot && !usesPackets() && state(operand.link).held.is_in_place);
     if (!operand.is_own) continue;
     args.own |= std::uint64_t{1} << i;
-    scales[i] = is_slot && !usesPackets() ? held_[operand.link].scale : buffers_.scale;
+    scales[i] = is_slot && !usesPackets() ? state(operand.link).held.scale : buffers_.scale;
   }
   // In place the lines are in the caches anyway, being read.
   const bool is_streamed = is_in_place && bytes_ >= kStreamedBytes && buffers_.input != buffers_.output;
   bool fills_packets = false;
   for (std::size_t i = 0; i < dsts.size(); ++i) {
     const Operand& operand = dsts[i];
-    if (operand.where == Operand::Where::inbound_slot) written_ |= bit(operand.link);
+    if (operand.where == Operand::Where::inbound_slot) state(operand.link).is_written = true;
     if (operand.where == Operand::Where::outbound_slot) {
       fills_packets = usesPackets();
     } else if (is_streamed) {

@@ -1,7 +1,6 @@
 // Runs programs on host memory, in the thread that called: no hop to another thread.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -28,13 +27,36 @@ struct UserBuffers {
   Scale scale = {};  ///< of this rank's contribution, for operations that scale
 };
 
-/// What an executor works on; outlives it. Links and peers are numbered by rank.
+/// What the awaited slot of a link stands for.
+struct HeldSlot {
+  const std::byte* from = nullptr;  ///< the data
+  std::byte* to = nullptr;          ///< where a result goes
+  std::uint64_t to_address = 0;  ///< not 0: where the result is then copied to, in the peer's address space
+  std::uint32_t bytes = 0;
+  bool is_in_place = false;  ///< from and to are the peer's own memory
+  Scale scale;
+};
+
+/// What executors keep about one peer. It lies with the communicator, because there may be many peers and an
+/// operation may take less time than clearing their states.
+struct PeerState {
+  std::uint64_t sending = 0;  ///< number of the executor that sent to the peer, and has not drained the link
+  std::uint64_t first = 0;    ///< of that executor: its first slot to the peer
+  std::uint64_t returning = 0;  ///< of that executor: slots before this one must come back before the end
+  bool is_written = false;      ///< the held slot got a result
+  HeldSlot held = {};
+};
+
+/// What an executor works on; outlives it. Links and peers are numbered by rank. A link and its side of a
+/// PeerState are used by one executor at a time.
 struct HostLinks {
   std::span<const LinkView> inbound;
   std::span<const LinkView> outbound;
   std::span<PeerMemory> peers;             ///< what this rank can do with their memory
   std::span<const MemoryAccess> accepted;  ///< what they can do with this rank's
-  std::span<std::byte> scratch;            ///< for packets: hostScratchBytes(nranks)
+  std::span<PeerState> states;
+  std::uint64_t executor = 0;    ///< number of the executor: another for each, never 0
+  std::span<std::byte> scratch;  ///< for packets: hostScratchBytes(nranks)
   LoanPolicy loans = {};
 };
 
@@ -47,7 +69,7 @@ struct MovedData {
   std::uint64_t written_bytes = 0;  ///< results left with peers
 };
 
-/// Bytes of HostLinks::scratch.
+/// Bytes of HostLinks::scratch: none where there are too many ranks for packets.
 std::size_t hostScratchBytes(int nranks);
 
 /// One lane of one operation. Lives for the operation; the links and buffers outlive it. A failed wait, and
@@ -71,24 +93,14 @@ class HostExecutor {
   const MovedData& moved() const { return moved_; }
 
  private:
-  /// What the awaited slot of a link stands for.
-  struct Held {
-    const std::byte* from;     ///< the data
-    std::byte* to;             ///< where a result goes
-    std::uint64_t to_address;  ///< not 0: where the result is then copied to, in the peer's address space
-    std::uint32_t bytes;
-    bool is_in_place;  ///< from and to are the peer's own memory
-    Scale scale;
-  };
-
   bool usesPackets() const { return plan_.slots == SlotForm::packets; }
   const std::byte* source(const Operand& operand) const;
   std::byte* destination(const Operand& operand) const;
   bool gatherPackets(const Operand& operand, std::uint64_t bytes);
   void writePacket(Outbound out, const std::byte* data, std::uint64_t bytes);
   bool refuseSlot(const LinkView& link, const SlotHeader& header, std::uint64_t sequence);
-  bool resolve(const LinkView& link, const SlotHeader& header, std::uint64_t sequence, Held& held);
-  bool resolveRegions(const LinkView& link, const SlotHeader& header, Held& held);
+  bool resolve(const LinkView& link, const SlotHeader& header, std::uint64_t sequence, HeldSlot& held);
+  bool resolveRegions(const LinkView& link, const SlotHeader& header, HeldSlot& held);
   bool unreachable(const LinkView& link, const std::string& error);
   SlotKind kindOf(int peer, const Loan& loan, std::uint64_t bytes) const;
   const RegionPlace& regionOf(const Operand& operand) const;
@@ -99,6 +111,7 @@ class HostExecutor {
   void publish(const LinkView& link, std::uint64_t sequence, const SlotHeader& header);
   void bringHome(const LinkView& link, std::uint64_t sequence);
 
+  PeerState& state(std::uint16_t peer) const { return links_.states[peer]; }
   std::byte* scratch(std::size_t part) const { return links_.scratch.data() + part * scratch_part_; }
 
   const Plan& plan_;
@@ -112,14 +125,6 @@ class HostExecutor {
   std::size_t scratch_part_;
   MovedData moved_;
   bool streamed_ = false;  ///< streaming stores were made that no fence has ordered yet
-
-  // By peer, valid where the bit of the peer is set: a communicator has at most 64 ranks.
-  static_assert(kMaxRanks <= 64);
-  std::uint64_t sends_ = 0;                      ///< peers that this operation has sent to
-  std::uint64_t written_ = 0;                    ///< peers whose held slot got a result
-  std::array<std::uint64_t, kMaxRanks> first_;   ///< the first slot of this operation to the peer
-  std::array<std::uint64_t, kMaxRanks> return_;  ///< slots before this one must come back before the end
-  std::array<Held, kMaxRanks> held_;
 };
 
 static_assert(Executor<HostExecutor>);

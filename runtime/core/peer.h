@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "runtime/core/net_address.h"
 #include "runtime/core/plan.h"
 
 namespace tutti {
@@ -14,14 +15,18 @@ struct PeerInfo {
   std::int32_t rank = -1;
   std::int32_t pid = 0;
   std::uint32_t uid = 0;
-  std::uint64_t start_time = 0;                  ///< of the process, in clock ticks since boot
-  std::uint64_t pid_namespace = 0;               ///< inode: pids compare only within one
-  std::uint64_t net_namespace = 0;               ///< inode: abstract sockets connect only within one
-  std::array<std::uint8_t, 16> boot_id{};        ///< of the kernel: equal on one host only
+  std::uint64_t start_time = 0;            ///< of the process, in clock ticks since boot
+  std::uint64_t pid_namespace = 0;         ///< inode: pids compare only within one
+  std::uint64_t net_namespace = 0;         ///< inode: abstract sockets connect only within one
+  std::array<std::uint8_t, 16> boot_id{};  ///< of the kernel: equal on one host only
+  std::array<std::uint8_t, 16>
+      host_id{};  ///< of NCCL_HOSTID, or the boot id: ranks with equal ones share memory
   std::array<std::uint8_t, 16> process_token{};  ///< random, one per process
   std::array<char, 64> host{};                   ///< host name, zero-terminated
   std::array<char, 16> mailbox{};                ///< abstract Unix socket, zero-terminated; see shm/mailbox.h
   std::array<std::uint64_t, 16> cores{};         ///< bit c of the whole: may run on core c
+  NetAddress listener;                           ///< where data connections from other hosts are accepted
+  bool has_checksums = false;                    ///< of data on network links
   LinkShape links;
   PlanOverride plan;
 };

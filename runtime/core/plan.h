@@ -10,10 +10,11 @@ namespace tutti {
 
 /// The families of programs; see collectives/programs.h.
 enum class Algorithm : std::uint8_t {
-  single,    ///< one rank: nothing is sent
-  ring,      ///< along the ring: ring.h, chain.h
-  direct,    ///< on each other's memory: direct.h
-  one_shot,  ///< everything to everybody: one_shot.h
+  single,        ///< one rank: nothing is sent
+  ring,          ///< along the ring: ring.h, chain.h
+  direct,        ///< on each other's memory: direct.h
+  one_shot,      ///< everything to everybody: one_shot.h
+  hierarchical,  ///< inside hosts, between them, inside again: hierarchical.h
 };
 
 /// What the slots of the links look like.
@@ -23,10 +24,20 @@ enum class SlotForm : std::uint8_t {
 };
 
 constexpr std::string_view name(Algorithm algorithm) {
-  constexpr std::string_view kNames[] = {"single", "ring", "direct", "one_shot"};
+  constexpr std::string_view kNames[] = {"single", "ring", "direct", "one_shot", "hierarchical"};
   return kNames[static_cast<int>(algorithm)];
 }
 constexpr std::string_view name(SlotForm form) { return form == SlotForm::plain ? "slots" : "packets"; }
+
+/// Where the ranks of a communicator are.
+struct Layout {
+  std::int32_t nranks = 1;
+  std::int32_t hosts = 1;  ///< groups of ranks that share memory
+  /// Where every host has as many ranks, numbered one after the other: how many. Else 0.
+  std::int32_t ranks_per_host = 0;
+
+  static constexpr Layout oneHost(std::int32_t nranks) { return {nranks, 1, nranks}; }
+};
 
 /// Sizes of the links, equal on all ranks of a communicator (compared when it is made).
 struct LinkShape {
@@ -40,7 +51,7 @@ struct LinkShape {
 
 /// What a person picked by hand, equal on all ranks; `automatic` leaves the choice to the planner.
 struct PlanOverride {
-  enum class Pick : std::uint8_t { automatic, ring, direct, one_shot };
+  enum class Pick : std::uint8_t { automatic, ring, direct, one_shot, hierarchical };
   enum class Form : std::uint8_t { automatic, plain, packets };
   Pick algorithm = Pick::automatic;
   Form slots = Form::automatic;
@@ -55,6 +66,9 @@ struct LoanPolicy {
   /// write in turn cost more than a copy. Measured; see kernels/README.md.
   std::uint64_t least_bytes = 16 << 20;
   bool copies = false;  ///< also memory that peers can only copy (process_vm_readv)
+  /// Over the network, in slots of at least so many bytes: smaller ones are copied, so that an operation need
+  /// not wait until they have arrived.
+  std::uint64_t least_network_bytes = 64 << 10;
 };
 
 /// One operation's plan, the same on every rank.
@@ -63,6 +77,7 @@ struct Plan {
   SlotForm slots = SlotForm::plain;
   Descriptor descriptor;
   std::int32_t nranks = 1;
+  std::int32_t ranks_per_host = 0;  ///< see Layout
   std::uint32_t lanes = 1;
   std::uint64_t slot_elements = 1;  ///< elements that fit in a slot
 };
@@ -71,6 +86,7 @@ struct Plan {
 struct LaneWork {
   std::int32_t nranks = 1;
   std::int32_t rank = 0;
+  std::int32_t ranks_per_host = 0;  ///< see Layout
   std::int32_t root = 0;            ///< for point-to-point the peer
   std::uint64_t count = 0;          ///< elements of the operation (the stride between blocks)
   std::uint64_t begin = 0;          ///< first element of this lane

@@ -37,8 +37,11 @@ enum class Collective : std::uint8_t {
 };
 inline constexpr int kCollectiveCount = 5;
 
-/// Most ranks that one communicator may have in this version.
-inline constexpr int kMaxRanks = 64;
+/// Most ranks that one communicator may have.
+inline constexpr int kMaxRanks = 1024;
+
+/// Most ranks of programs in which every rank sends to every other.
+inline constexpr int kMaxMeshRanks = 64;
 
 constexpr std::size_t sizeOf(DataType type) {
   constexpr std::size_t kSizes[kDataTypeCount] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};

@@ -24,16 +24,19 @@ struct Case {
   std::uint32_t slots = 2;
   int root = 0;
   test::Variant variant = test::kVariants[0];
+  int ranks_per_host = 0;  ///< 0: as the variant has it
 
   std::string text() const {
-    return fmt::format("{} of {} elements by {}, {} ranks, {} lanes, {} slots, root {}", name(collective),
-                       count, variant.text, nranks, lanes, slots, root);
+    return fmt::format("{} of {} elements by {}, {} ranks ({} per host), {} lanes, {} slots, root {}",
+                       name(collective), count, variant.text, nranks, ranks_per_host, lanes, slots, root);
   }
 };
 
 Plan planOf(const Case& c) {
   const Descriptor descriptor{.collective = c.collective, .type = kType, .root = c.root, .count = c.count};
-  return makePlan(descriptor, c.nranks,
+  return makePlan(descriptor,
+                  c.ranks_per_host == 0 ? test::layoutFor(c.variant, c.nranks)
+                                        : Layout{c.nranks, c.nranks / c.ranks_per_host, c.ranks_per_host},
                   {.lanes = c.lanes, .slot_count = c.slots, .slot_bytes = kSlotBytes, .packet_bytes = 48},
                   c.variant.plan);
 }
@@ -131,6 +134,29 @@ TEST_P(TraceOf, OneTo64Ranks) {
     }
   }
   EXPECT_EQ(proofs, 11 * 7 * 2 + 53 * 3);
+}
+
+TEST(TraceHierarchical, EveryLayoutOf2To64Ranks) {
+  int proofs = 0;
+  for (int nranks = 2; nranks <= 64; ++nranks) {
+    for (int ranks_per_host = 1; ranks_per_host <= nranks / 2; ++ranks_per_host) {
+      if (nranks % ranks_per_host != 0) continue;
+      // None, one, a round and its neighbours (16 elements for each rank of a host), several rounds.
+      const auto round = static_cast<std::uint64_t>(64 * ranks_per_host);
+      for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{1}, round - 1, round + 1}) {
+        if (nranks > 16 && count > 100) continue;
+        const Case c{
+            .nranks = nranks,
+            .count = count,
+            .variant = {{PlanOverride::Pick::hierarchical, PlanOverride::Form::automatic}, "hierarchical"},
+            .ranks_per_host = ranks_per_host};
+        ASSERT_EQ(prove(c), "") << c.text();
+        ASSERT_EQ(planOf(c).algorithm, Algorithm::hierarchical);
+        ++proofs;
+      }
+    }
+  }
+  EXPECT_GT(proofs, 400);
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryProgram, TraceOf,

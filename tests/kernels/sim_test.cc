@@ -123,7 +123,7 @@ std::string checkValues(const Scenario& s, Sim& sim, std::uint64_t seed) {
 /// "" or what went wrong. `run(executor, plan, work)` stands for the program.
 template <class Run>
 std::string simulate(const Scenario& s, std::uint64_t seed, const Run& run) {
-  const Plan plan = makePlan(s.descriptor, s.nranks, s.shape, s.variant.plan);
+  const Plan plan = makePlan(s.descriptor, test::layoutFor(s.variant, s.nranks), s.shape, s.variant.plan);
   const auto sim = makeSim(s, plan, seed);
   const std::string report = sim->run([&](SimExecutor& executor) {
     return run(executor, plan, laneWork(plan, executor.rank(), executor.lane()));
@@ -149,7 +149,7 @@ TEST(Sim, SameSeedSameRun) {
       .descriptor = {.count = 300}, .nranks = 4, .shape = {.lanes = 2, .slot_count = 2, .slot_bytes = 64}};
   std::uint64_t decisions[2];
   for (auto& count : decisions) {
-    const Plan plan = makePlan(s.descriptor, s.nranks, s.shape, s.variant.plan);
+    const Plan plan = makePlan(s.descriptor, test::layoutFor(s.variant, s.nranks), s.shape, s.variant.plan);
     const auto sim = makeSim(s, plan, 99);
     EXPECT_EQ(
         sim->run([&](SimExecutor& e) { return runProgram(e, plan, laneWork(plan, e.rank(), e.lane())); }),

@@ -16,8 +16,8 @@
 #include "runtime/bootstrap_messages.h"
 #include "runtime/process.h"
 #include "runtime/rendezvous.h"
-#include "transports/secure_channel.h"
 #include "tests/harness/ranks.h"
+#include "transports/secure_channel.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -29,14 +29,18 @@ Deadline in(std::chrono::milliseconds time) { return std::chrono::steady_clock::
 
 UniqueId open(std::chrono::milliseconds init_timeout = seconds(30)) {
   Process::instance();  // starts libsodium
-  return decode(openRendezvous(0, init_timeout));
+  return decode(openRendezvous({.init_timeout = init_timeout, .is_for_this_process = true}));
+}
+
+Bootstrap joined(const UniqueId& id, int nranks, int rank) {
+  return {id, nranks, rank, NetworkSettings{}, in(seconds(30))};
 }
 
 UniqueFd connectTo(const UniqueId& id) {
   UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_port = htons(id.port);
+  address.sin_port = htons(id.address.port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   return socket;
@@ -44,7 +48,7 @@ UniqueFd connectTo(const UniqueId& id) {
 
 /// A rank joins, takes part in two rounds and leaves.
 void attend(const UniqueId& id, int nranks, int rank) {
-  Bootstrap bootstrap(id, nranks, rank, in(seconds(30)));
+  Bootstrap bootstrap = joined(id, nranks, rank);
   for (int round = 0; round < 2; ++round) {
     const auto all = bootstrap.allGather(rank * 10 + round);
     for (int peer = 0; peer < nranks; ++peer) {
@@ -88,7 +92,7 @@ TEST(Bootstrap, WrongSecretIsRefused) {
   UniqueId wrong = id;
   wrong.secret[5] ^= 1;
   try {
-    Bootstrap bootstrap(wrong, 1, 0, in(seconds(10)));
+    Bootstrap bootstrap = joined(wrong, 1, 0);
     bootstrap.allGather(1);
     FAIL() << "joined with a wrong secret";
   } catch (const Error& error) {
@@ -181,7 +185,7 @@ TEST(SecureChannel, AlteredAndImpossibleMessagesEndIt) {
 TEST(Bootstrap, MissingRanksAreNamed) {
   const UniqueId id = open(std::chrono::milliseconds(300));
   try {
-    Bootstrap bootstrap(id, 4, 2, in(seconds(30)));
+    Bootstrap bootstrap = joined(id, 4, 2);
     bootstrap.allGather(1);
     FAIL() << "met ranks that are not there";
   } catch (const Error& error) {
@@ -194,7 +198,7 @@ TEST(Bootstrap, MissingRanksAreNamed) {
 TEST(Bootstrap, LeavingRankIsNamedToTheOthers) {
   const UniqueId id = open();
   const auto errors = test::runThreads(2, [&](int rank) {
-    Bootstrap bootstrap(id, 2, rank, in(seconds(30)));
+    Bootstrap bootstrap = joined(id, 2, rank);
     bootstrap.allGather(1);
     if (rank == 0) bootstrap.allGather(2);  // rank 1 closes its connection instead
   });
@@ -205,7 +209,7 @@ TEST(Bootstrap, LeavingRankIsNamedToTheOthers) {
 TEST(Bootstrap, FailureOfOneIsTheErrorOfAll) {
   const UniqueId id = open();
   const auto errors = test::runThreads(2, [&](int rank) {
-    Bootstrap bootstrap(id, 2, rank, in(seconds(30)));
+    Bootstrap bootstrap = joined(id, 2, rank);
     if (rank == 1) return bootstrap.fail("rank 1 has no memory");
     bootstrap.allGather(1);
   });
@@ -215,12 +219,12 @@ TEST(Bootstrap, FailureOfOneIsTheErrorOfAll) {
 TEST(Bootstrap, PortInUseIsNamed) {
   const UniqueId taken = open();
   try {
-    openRendezvous(taken.port, seconds(1));
+    openRendezvous({.init_timeout = seconds(1), .port = taken.address.port, .is_for_this_process = true});
     FAIL() << "listened on a port in use";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ncclSystemError);
     const std::string text = error.what();
-    EXPECT_NE(text.find("port " + std::to_string(taken.port)), std::string::npos) << text;
+    EXPECT_NE(text.find("port " + std::to_string(taken.address.port)), std::string::npos) << text;
     EXPECT_NE(text.find("TUTTI_BOOTSTRAP_PORT"), std::string::npos) << text;
   }
 }

@@ -78,7 +78,7 @@ TEST_P(SameBits, OnAllRanks) {
     Settings settings = Process::instance().settings();
     settings.plan = GetParam().plan;
     settings.loans.least_bytes = nranks % 2 == 0 ? 0 : 1 << 30;
-    const UniqueId id = decode(openRendezvous(0, std::chrono::seconds(60)));
+    const UniqueId id = decode(openRendezvous({.init_timeout = std::chrono::seconds(60)}));
     std::vector<Bytes> results(static_cast<std::size_t>(nranks));
     EXPECT_EQ(test::runThreads(nranks,
                                [&](int rank) {

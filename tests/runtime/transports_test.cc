@@ -45,7 +45,7 @@ TEST(Segment, MoreThanTheMachineHasIsAnErrorWithTheNumbers) {
 TEST(Segment, IsMappedOncePerProcess) {
   SegmentCache cache;
   const auto segment = cache.create(10'000);
-  EXPECT_EQ(cache.map(segment->token(), segment->fd(), 10'000), segment);
+  EXPECT_EQ(cache.map(segment->token(), UniqueFd(::dup(segment->fd())), 10'000, false), segment);
   EXPECT_EQ(cache.find(segment->token()), segment);
   EXPECT_EQ(cache.find(randomToken()), nullptr);
 }
@@ -59,11 +59,11 @@ TEST(Segment, CannotBeResizedByAPeer) {
 
 TEST(Segment, UnsealedOrWrongMemoryIsRefused) {
   SegmentCache cache;
-  const UniqueFd unsealed(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  UniqueFd unsealed(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(unsealed.get(), 10'000), 0);
-  EXPECT_THROW(cache.map(randomToken(), unsealed.get(), 10'000), Error);
+  EXPECT_THROW(cache.map(randomToken(), std::move(unsealed), 10'000, false), Error);
   const auto segment = cache.create(10'000);
-  EXPECT_THROW(cache.map(randomToken(), segment->fd(), 20'000), Error);
+  EXPECT_THROW(cache.map(randomToken(), UniqueFd(::dup(segment->fd())), 20'000, false), Error);
 }
 
 TEST(Mailbox, DeliversToTheRightProcessOnly) {
@@ -114,7 +114,7 @@ TEST(Shm, SaysWhyItCannotReach) {
   const PeerInfo self = selfWith(mailbox, 0);
   EXPECT_TRUE(shm.reach(self, self).possible);
   PeerInfo other = self;
-  other.boot_id[0] ^= 1;
+  other.host_id[0] ^= 1;
   EXPECT_EQ(shm.reach(self, other).reason, "another host");
   other = self;
   other.net_namespace += 1;
@@ -129,12 +129,16 @@ TEST(RankMemory, LinksDoNotOverlapAndStartEmpty) {
   constexpr int kRanks = 4;
   constexpr int kOwner = 2;
   const LinkShape shape{.lanes = 3, .slot_count = 5, .slot_bytes = 192};
-  auto segment = cache.create(RankMemory::bytes(shape, kRanks));
-  const std::byte* end = segment->data() + segment->bytes();
+  auto segment = cache.create(kRanks * RankMemory::bytes(shape, kRanks));
+  const std::byte* end = segment->data() + (kOwner + 1) * RankMemory::bytes(shape, kRanks);
   const RankMemory memory(segment, shape, kRanks, kOwner);
+  EXPECT_EQ(reinterpret_cast<const std::byte*>(&memory.token()), end - RankMemory::bytes(shape, kRanks));
+  memory.reserve();
+  EXPECT_GE(reinterpret_cast<const std::byte*>(&memory.access()),
+            reinterpret_cast<const std::byte*>(&memory.status() + 1));
   const auto* last = reinterpret_cast<const std::byte*>(&memory.regions() + 1);
   EXPECT_GE(reinterpret_cast<const std::byte*>(&memory.regions()),
-            reinterpret_cast<const std::byte*>(&memory.status() + 1));
+            reinterpret_cast<const std::byte*>(&memory.access() + 1));
   const auto expectAfterLast = [&](const LinkView& link, const std::byte* data_end) {
     EXPECT_EQ(link.posted->value, 0U);
     EXPECT_EQ(link.released->value, 0U);
@@ -183,9 +187,9 @@ TEST(PeerWatch, FindsThatAProcessEnded) {
       1);
   std::fclose(file);
   peer.start_time = start + 1;
-  EXPECT_THROW(PeerWatch({self, peer}, self), Error);  // right pid, wrong start time: another process
+  EXPECT_THROW(PeerWatch({self, peer}, {0, 1}, self), Error);  // right pid, wrong start time: another process
   peer.start_time = start;
-  const PeerWatch watch({self, peer}, self);
+  const PeerWatch watch({self, peer}, {0, 1}, self);
   EXPECT_EQ(watch.dead(), (std::vector<bool>{false, false}));
   ::kill(child, SIGKILL);
   for (int i = 0; i < 500 && !watch.dead()[1]; ++i) ::usleep(10'000);

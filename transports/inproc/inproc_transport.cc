@@ -7,6 +7,7 @@
 namespace tutti {
 
 Reach InprocTransport::reach(const PeerInfo& self, const PeerInfo& peer) const {
+  if (self.host_id != peer.host_id) return {false, 0, "another host"};
   if (self.process_token != peer.process_token) return {false, 0, "another process"};
   return {true, 1, ""};
 }

@@ -1,0 +1,59 @@
+#include "runtime/bootstrap_messages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kMaxText = 16384;  ///< of a failure; what is longer is cut
+
+void append(Bytes& to, std::span<const std::uint8_t> more) { to.insert(to.end(), more.begin(), more.end()); }
+
+}  // namespace
+
+Bytes message(MessageType type, std::span<const std::uint8_t> payload) {
+  Bytes bytes;
+  bytes.reserve(payload.size() + 1);
+  bytes.push_back(static_cast<std::uint8_t>(type));
+  append(bytes, payload);
+  return bytes;
+}
+
+Bytes failedMessage(ncclResult_t code, const std::string& text) {
+  Bytes bytes = message(MessageType::failed);
+  bytes.push_back(static_cast<std::uint8_t>(code));
+  append(bytes, bytesOf(text).first(std::min(text.size(), kMaxText)));
+  return bytes;
+}
+
+Error readFailed(std::span<const std::uint8_t> payload) {
+  if (payload.empty()) return {ncclInternalError, "another rank failed and did not say why"};
+  return {static_cast<ncclResult_t>(payload[0]), std::string(payload.begin() + 1, payload.end())};
+}
+
+Bytes tableMessage(const TableMessage& header, const std::vector<RankAddress>& table) {
+  Bytes bytes = message(MessageType::table, bytesOf(header));
+  append(bytes, {reinterpret_cast<const std::uint8_t*>(table.data()), table.size() * sizeof(RankAddress)});
+  return bytes;
+}
+
+bool readTable(std::span<const std::uint8_t> payload, TableMessage& header, std::vector<RankAddress>& table) {
+  if (payload.size() < sizeof(header)) return false;
+  std::memcpy(&header, payload.data(), sizeof(header));
+  const auto entries = payload.subspan(sizeof(header));
+  if (header.nranks < 1 || entries.size() != static_cast<std::size_t>(header.nranks) * sizeof(RankAddress)) {
+    return false;
+  }
+  table.resize(static_cast<std::size_t>(header.nranks));
+  std::memcpy(table.data(), entries.data(), entries.size());
+  for (RankAddress& entry : table) entry.host.back() = '\0';
+  return true;
+}
+
+std::string describeRank(int rank, const RankAddress& where) {
+  return fmt::format("rank {} (pid {} on {})", rank, where.pid, where.host.data());
+}
+
+}  // namespace tutti

@@ -1,0 +1,311 @@
+#include "runtime/control_plane.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "runtime/bootstrap_messages.h"
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr auto kAskEvery = milliseconds(100);
+constexpr auto kRoundTime = milliseconds(150);  ///< a node waits so long for the ranks below it
+constexpr auto kSilence = milliseconds(1500);   ///< without a table after having asked
+
+std::int64_t nanoseconds(std::chrono::steady_clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+}
+
+}  // namespace
+
+ControlPlane::ControlPlane(ControlTree tree, int nranks, int rank, RankStatus& mine)
+    : tree_(std::move(tree)),
+      nranks_(nranks),
+      rank_(rank),
+      mine_(mine),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      copies_(static_cast<std::size_t>(nranks)),
+      lost_(static_cast<std::size_t>(nranks)),
+      answered_(static_cast<std::size_t>(nranks)) {
+  for (auto& answered : answered_) answered.store(true, std::memory_order_relaxed);
+  forNeighbours([this](Neighbour& neighbour) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, neighbour.channel.fd(), &event) == 0) return;
+    throw Error(ncclSystemError, fmt::format("epoll_ctl for the control plane: {}", std::strerror(errno)));
+  });
+}
+
+template <class Visit>
+void ControlPlane::forNeighbours(const Visit& visit) {
+  if (tree_.parent) visit(*tree_.parent);
+  for (Neighbour& child : tree_.children) visit(child);
+}
+
+void ControlPlane::ask(const Watcher& watcher) {
+  const auto now = Clock::now();
+  std::int64_t last = asked_at_.load(std::memory_order_relaxed);
+  if (nanoseconds(now) - last < std::chrono::nanoseconds(kAskEvery).count()) return;
+  if (!asked_at_.compare_exchange_strong(last, nanoseconds(now), std::memory_order_relaxed)) return;
+  wants_status_.store(true, std::memory_order_release);
+  watcher.wake();
+}
+
+void ControlPlane::announce(const Watcher& watcher) {
+  wants_announcement_.store(true, std::memory_order_release);
+  watcher.wake();
+}
+
+void ControlPlane::flush() {
+  const auto end = Clock::now() + milliseconds(500);
+  for (;;) {
+    attend();
+    bool is_pending = false;
+    forNeighbours([&](Neighbour& neighbour) {
+      is_pending = is_pending || (isOpen(neighbour) && neighbour.channel.wantsToWrite());
+    });
+    if (!is_pending || Clock::now() >= end) return;
+    ::poll(nullptr, 0, 1);
+  }
+}
+
+bool ControlPlane::isSilent(int rank) const {
+  const auto answers = [this](int r) {
+    return answered_[static_cast<std::size_t>(r)].load(std::memory_order_acquire);
+  };
+  if (rank == rank_ || isLost(rank)) return false;
+  const std::int64_t told = told_at_.load(std::memory_order_acquire);
+  const std::int64_t asked = asked_at_.load(std::memory_order_relaxed);
+  // Nothing comes at all: then it is the way to the root that is blocked, here at its first step.
+  if (asked - told > std::chrono::nanoseconds(kSilence).count())
+    return tree_.parent && rank == tree_.parent->rank;
+  if (answers(rank)) return false;
+  // Below a rank that is silent itself nothing is known.
+  for (int above = rank; above != 0;) {
+    above = treeParent(above);
+    if (!answers(above)) return false;
+  }
+  return true;
+}
+
+bool ControlPlane::isOpen(const Neighbour& neighbour) const {
+  return neighbour.channel.fd() >= 0 && !isLost(neighbour.rank);
+}
+
+ControlPlane::Entry ControlPlane::ownEntry() const {
+  Entry entry{.rank = rank_, .state = mine_.state.load(std::memory_order_acquire)};
+  entry.completed = mine_.completed.load(std::memory_order_acquire);
+  entry.entered = mine_.entered.load(std::memory_order_acquire);
+  for (std::uint64_t back = 0; back < 4 && back < entry.entered; ++back) {
+    const std::uint64_t operation = entry.entered - back;
+    Descriptor descriptor;
+    if (mine_.readDescriptor(operation, descriptor)) {
+      entry.words[operation % 4] = std::bit_cast<std::array<std::uint64_t, 2>>(descriptor);
+    }
+  }
+  return entry;
+}
+
+/// Takes over what a rank said, in the order in which the rank itself would have written it.
+void ControlPlane::store(const Entry& entry) {
+  if (entry.rank < 0 || entry.rank >= nranks_ || entry.rank == rank_) return;
+  RankStatus& copy = copyOf(entry.rank);
+  const std::uint64_t before = copy.entered.load(std::memory_order_relaxed);
+  std::uint64_t next = before + 1;
+  if (entry.entered > before + 4) {
+    next = entry.entered - 3;
+    copy.entered.store(next - 1, std::memory_order_release);
+  }
+  for (; next <= entry.entered; ++next) copy.enter(next, std::bit_cast<Descriptor>(entry.words[next % 4]));
+  if (entry.completed > copy.completed.load(std::memory_order_relaxed)) {
+    copy.completed.store(entry.completed, std::memory_order_release);
+  }
+}
+
+Watched::Next ControlPlane::attend() {
+  forNeighbours([this](Neighbour& neighbour) {
+    if (!isOpen(neighbour)) return;
+    const bool alive = neighbour.channel.pump();
+    while (const auto message = neighbour.channel.receive()) hear(neighbour, *message);
+    if (!alive) lose(neighbour);
+  });
+  if (wants_announcement_.exchange(false, std::memory_order_acq_rel) && !is_announced_) {
+    is_announced_ = true;
+    const Entry entry = ownEntry();
+    Bytes news{static_cast<std::uint8_t>(Type::news)};
+    const auto append = [&news](std::span<const std::uint8_t> more) {
+      news.insert(news.end(), more.begin(), more.end());
+    };
+    append(bytesOf(entry));
+    append(bytesOf(mine_.code));
+    append({reinterpret_cast<const std::uint8_t*>(mine_.text.data()), mine_.text.size()});
+    flood(news, nullptr);
+  }
+  sendAsked();
+  const auto now = Clock::now();
+  if (round_ && (round_->missing_children == 0 || now >= round_->deadline)) finishRound();
+  pumpAll();
+  Next next;
+  const auto within = [&next](milliseconds delay) {
+    next.delay = next.delay ? std::min(*next.delay, delay) : delay;
+  };
+  if (round_) within(std::max(milliseconds(1), std::chrono::ceil<milliseconds>(round_->deadline - now)));
+  if (wants_status_.load(std::memory_order_acquire)) within(kAskEvery);
+  forNeighbours([&](Neighbour& neighbour) {
+    if (isOpen(neighbour) && neighbour.channel.wantsToWrite()) within(milliseconds(1));
+  });
+  return next;
+}
+
+void ControlPlane::sendAsked() {
+  const auto now = Clock::now();
+  if (!wants_status_.load(std::memory_order_acquire) || now < next_round_ || round_) return;
+  wants_status_.store(false, std::memory_order_release);
+  next_round_ = now + kAskEvery;
+  if (!tree_.parent) {
+    startRound(++last_round_);
+  } else if (isOpen(*tree_.parent)) {
+    tree_.parent->channel.send(Bytes{static_cast<std::uint8_t>(Type::ask)});
+  }
+}
+
+void ControlPlane::startRound(std::uint64_t number) {
+  round_ = Round{.number = number,
+                 .entries = {ownEntry()},
+                 .missing_children = 0,
+                 .deadline = Clock::now() + kRoundTime};
+  Bytes collect{static_cast<std::uint8_t>(Type::collect)};
+  const auto bytes = bytesOf(number);
+  collect.insert(collect.end(), bytes.begin(), bytes.end());
+  for (Neighbour& child : tree_.children) {
+    if (!isOpen(child)) continue;
+    child.channel.send(collect);
+    ++round_->missing_children;
+  }
+}
+
+/// Sends on what was collected: up, or, at the root, to all.
+void ControlPlane::finishRound() {
+  const Round round = *std::exchange(round_, std::nullopt);
+  Bytes message{static_cast<std::uint8_t>(tree_.parent ? Type::report : Type::table)};
+  const auto append = [&message](std::span<const std::uint8_t> more) {
+    message.insert(message.end(), more.begin(), more.end());
+  };
+  append(bytesOf(round.number));
+  append({reinterpret_cast<const std::uint8_t*>(round.entries.data()), round.entries.size() * sizeof(Entry)});
+  if (tree_.parent) {
+    if (isOpen(*tree_.parent)) tree_.parent->channel.send(message);
+    return;
+  }
+  flood(message, nullptr);
+  takeTable(round.entries);
+}
+
+void ControlPlane::takeTable(std::span<const Entry> entries) {
+  for (auto& answered : answered_) answered.store(false, std::memory_order_relaxed);
+  for (const Entry& entry : entries) {
+    if (entry.rank < 0 || entry.rank >= nranks_) continue;
+    answered_[static_cast<std::size_t>(entry.rank)].store(true, std::memory_order_release);
+    store(entry);
+  }
+  told_at_.store(nanoseconds(Clock::now()), std::memory_order_release);
+}
+
+void ControlPlane::hear(const Neighbour& from, const Bytes& message) {
+  if (message.empty()) return;
+  const auto payload = std::span(message).subspan(1);
+  switch (static_cast<Type>(message[0])) {
+    case Type::ask:
+      return wants_status_.store(true, std::memory_order_release);
+    case Type::collect:
+    case Type::report:
+    case Type::table:
+      return hearRound(from, static_cast<Type>(message[0]), payload, message);
+    case Type::news:
+      return hearNews(from, payload, message);
+    case Type::lost:
+      return hearLost(from, payload, message);
+  }
+}
+
+void ControlPlane::hearRound(const Neighbour& from, Type type, std::span<const std::uint8_t> payload,
+                             const Bytes& message) {
+  std::uint64_t number = 0;
+  if (payload.size() < sizeof(number)) return;
+  std::memcpy(&number, payload.data(), sizeof(number));
+  if (type == Type::collect) return startRound(number);
+  std::vector<Entry> entries((payload.size() - sizeof(number)) / sizeof(Entry));
+  std::memcpy(entries.data(), payload.data() + sizeof(number), entries.size() * sizeof(Entry));
+  if (type == Type::table) {
+    takeTable(entries);
+    return flood(message, &from);
+  }
+  if (!round_ || round_->number != number || round_->missing_children == 0) return;
+  round_->entries.insert(round_->entries.end(), entries.begin(), entries.end());
+  --round_->missing_children;
+}
+
+void ControlPlane::hearNews(const Neighbour& from, std::span<const std::uint8_t> payload,
+                            const Bytes& message) {
+  Entry entry;
+  std::int32_t code = 0;
+  if (payload.size() != sizeof(entry) + sizeof(code) + sizeof(RankStatus::text)) return;
+  std::memcpy(&entry, payload.data(), sizeof(entry));
+  if (entry.rank < 0 || entry.rank >= nranks_ || entry.rank == rank_) return;
+  RankStatus& copy = copyOf(entry.rank);
+  if (copy.state.load(std::memory_order_relaxed) != RankStatus::State::active) return;
+  store(entry);
+  std::memcpy(&copy.code, payload.data() + sizeof(entry), sizeof(code));
+  std::memcpy(copy.text.data(), payload.data() + sizeof(entry) + sizeof(code), copy.text.size());
+  copy.text.back() = '\0';
+  copy.state.store(entry.state, std::memory_order_release);
+  flood(message, &from);
+}
+
+void ControlPlane::hearLost(const Neighbour& from, std::span<const std::uint8_t> payload,
+                            const Bytes& message) {
+  std::int32_t rank = -1;
+  if (payload.size() != sizeof(rank)) return;
+  std::memcpy(&rank, payload.data(), sizeof(rank));
+  if (rank < 0 || rank >= nranks_ || rank == rank_ || isLost(rank)) return;
+  lost_[static_cast<std::size_t>(rank)].store(true, std::memory_order_release);
+  flood(message, &from);
+}
+
+/// A neighbour's channel has ended: it left, as it said before, or its process or host is gone.
+void ControlPlane::lose(const Neighbour& neighbour) {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, neighbour.channel.fd(), nullptr);
+  const bool has_left =
+      copyOf(neighbour.rank).state.load(std::memory_order_relaxed) == RankStatus::State::left;
+  lost_[static_cast<std::size_t>(neighbour.rank)].store(true, std::memory_order_release);
+  if (has_left) return;
+  Bytes message{static_cast<std::uint8_t>(Type::lost)};
+  const std::int32_t rank = neighbour.rank;
+  const auto bytes = bytesOf(rank);
+  message.insert(message.end(), bytes.begin(), bytes.end());
+  flood(message, &neighbour);
+}
+
+void ControlPlane::flood(const Bytes& message, const Neighbour* except) {
+  forNeighbours([&](Neighbour& neighbour) {
+    if (&neighbour != except && isOpen(neighbour)) neighbour.channel.send(message);
+  });
+}
+
+void ControlPlane::pumpAll() {
+  forNeighbours([this](Neighbour& neighbour) {
+    if (isOpen(neighbour) && neighbour.channel.wantsToWrite() && !neighbour.channel.pump()) lose(neighbour);
+  });
+}
+
+}  // namespace tutti

@@ -1,0 +1,120 @@
+// The control plane of a communicator that spans hosts: what ranks tell each other beside the data, while it
+// lives.
+//
+// The ranks' channels form a tree, as the bootstrap made it. Over it go
+//   news    of a rank that failed, left or was lost: at once, to all
+//   status  of all ranks, when somebody has waited for long: asked for towards the root, which collects what
+//   every
+//           rank is doing, and tells all
+// so that a rank knows of ranks on other hosts what it reads of its own host's in shared memory.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "runtime/bootstrap.h"
+#include "runtime/core/rank_status.h"
+#include "runtime/core/unique_fd.h"
+#include "runtime/watcher.h"
+
+namespace tutti {
+
+/// One rank's end. Attended by the Watcher; the rest is called by any thread.
+class ControlPlane final : public Watched {
+ public:
+  /// `mine` is this rank's line of the status board, and outlives the object.
+  ControlPlane(ControlTree tree, int nranks, int rank, RankStatus& mine);
+  ControlPlane(const ControlPlane&) = delete;
+  ControlPlane& operator=(const ControlPlane&) = delete;
+  ~ControlPlane() = default;
+
+  /// The copy of another rank's line; written in attend().
+  RankStatus& copyOf(int rank) { return copies_[static_cast<std::size_t>(rank)]; }
+
+  /// Wants to know what all ranks are doing: the copies will be a fraction of a second old while this is
+  /// called again and again. Cheap, and does not wait.
+  void ask(const Watcher& watcher);
+
+  /// This rank's line says that it failed or left: tells all.
+  void announce(const Watcher& watcher);
+
+  /// Sends what was announced, for up to half a second. After the Watcher has let go of it.
+  void flush();
+
+  /// Whether the rank's process has ended without a word, as far as is known here, or why else it was lost.
+  bool isLost(int rank) const {
+    return lost_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
+  }
+
+  /// Whether the rank did not say what it is doing when it was last asked, though every rank between it and
+  /// this one did: then it is stopped, or unreachable.
+  bool isSilent(int rank) const;
+
+  int fd() const override { return epoll_.get(); }
+  Next attend() override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// A rank's line, as it travels.
+  struct Entry {
+    std::int32_t rank = -1;
+    RankStatus::State state = RankStatus::State::active;
+    std::uint64_t entered = 0;
+    std::uint64_t completed = 0;
+    std::array<std::array<std::uint64_t, 2>, 4> words{};
+  };
+  enum class Type : std::uint8_t { ask = 32, collect, report, table, news, lost };
+
+  /// A round of collecting, on one node of the tree.
+  struct Round {
+    std::uint64_t number = 0;
+    std::vector<Entry> entries;
+    std::size_t missing_children = 0;
+    Clock::time_point deadline;
+  };
+
+  Entry ownEntry() const;
+  void store(const Entry& entry);
+  void hear(const Neighbour& from, const Bytes& message);
+  void hearRound(const Neighbour& from, Type type, std::span<const std::uint8_t> payload,
+                 const Bytes& message);
+  void hearNews(const Neighbour& from, std::span<const std::uint8_t> payload, const Bytes& message);
+  void hearLost(const Neighbour& from, std::span<const std::uint8_t> payload, const Bytes& message);
+  void lose(const Neighbour& neighbour);
+  void startRound(std::uint64_t number);
+  void finishRound();
+  void takeTable(std::span<const Entry> entries);
+  void sendAsked();
+  void pumpAll();
+  bool isOpen(const Neighbour& neighbour) const;
+  void flood(const Bytes& message, const Neighbour* except);
+  template <class Visit>
+  void forNeighbours(const Visit& visit);
+
+  ControlTree tree_;
+  int nranks_;
+  int rank_;
+  RankStatus& mine_;
+  UniqueFd epoll_;
+  std::vector<RankStatus> copies_;           ///< by rank
+  std::vector<std::atomic<bool>> lost_;      ///< by rank
+  std::vector<std::atomic<bool>> answered_;  ///< by rank: its line was in the last table
+  std::atomic<std::int64_t> asked_at_{0};    ///< nanoseconds of the clock; limits how often ranks ask
+  std::atomic<std::int64_t> told_at_{0};     ///< when the last table came
+  std::atomic<bool> wants_status_{false};
+  std::atomic<bool> wants_announcement_{false};
+  bool is_announced_ = false;
+  std::optional<Round> round_;
+  std::uint64_t last_round_ = 0;
+  Clock::time_point next_round_{};
+};
+
+}  // namespace tutti

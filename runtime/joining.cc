@@ -1,0 +1,356 @@
+#include "runtime/joining.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sodium.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+#include <utility>
+
+#include "runtime/dial.h"
+#include "runtime/rendezvous.h"
+#include "transports/interfaces.h"
+#include "transports/listener.h"
+#include "transports/socket_address.h"
+
+namespace tutti {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::size_t kMostStrangers = 8;
+constexpr milliseconds kTick{100};     ///< for what has no descriptor to poll
+constexpr seconds kCallTime{60};       ///< a child that joined answers within
+constexpr seconds kLastWords{2};       ///< for telling the rendezvous of a failure
+constexpr int kProbesPerSecond = 256;  ///< that a rendezvous gets from all its ranks
+constexpr seconds kProbeTime{5};       ///< an unanswered probe is given up
+
+class Joining {
+ public:
+  explicit Joining(const JoinTerms& terms) : terms_(terms) {
+    self_.pid = ::getpid();
+    ::gethostname(self_.host.data(), self_.host.size() - 1);
+  }
+
+  Joined make() {
+    try {
+      if (terms_.id.is_agreed && terms_.rank == 0) {
+        openRendezvousAt(terms_.id, std::chrono::duration_cast<milliseconds>(terms_.deadline - Clock::now()));
+      }
+      join();
+      awaitParent();
+      connectChildren();
+      report();
+      return std::move(joined_);
+    } catch (const Error& error) {
+      tell(error);
+      throw;
+    }
+  }
+
+ private:
+  std::string endpoint() const { return toText(terms_.id.address); }
+  std::string name() const { return describeRank(terms_.rank, self_); }
+
+  /// Sleeps until something may have come.
+  void wait(std::vector<pollfd>& fds) {
+    joined_.reception.addTo(fds);
+    joined_.tree.addTo(fds);
+    pollFor(fds, kTick);
+  }
+
+  // ── At the rendezvous ──
+
+  void join() {
+    SecureChannel channel = reachRendezvous();
+    try {
+      listen(channel.fd());
+    } catch (const Error& error) {
+      channel.send(failedMessage(ncclRemoteError, fmt::format("{} failed while the communicator was being "
+                                                              "made: {}",
+                                                              name(), error.what())));
+      channel.pump();
+      throw;
+    }
+    const JoinMessage join{.nranks = terms_.nranks, .rank = terms_.rank, .where = self_};
+    channel.send(message(MessageType::join, bytesOf(join)));
+    for (;;) {
+      const bool is_open = channel.pump();
+      if (const auto answer = channel.receive()) {
+        if (typeOf(*answer) == MessageType::joined) break;
+        is_told_ = true;
+        throw readFailed(payloadOf(*answer));
+      }
+      if (!is_open) {
+        throw Error(ncclRemoteError,
+                    fmt::format("lost the rendezvous at {}{}. Did the process that called "
+                                "ncclGetUniqueId end?",
+                                endpoint(), channel.problem().empty() ? "" : ": " + channel.problem()));
+      }
+      requireTime("the rendezvous", "answer");
+      std::vector<pollfd> fds{{channel.fd(), POLLIN, 0}};
+      pollFor(fds, kTick);
+    }
+    has_joined_ = true;
+  }
+
+  SecureChannel reachRendezvous() {
+    const NetAddress to =
+        terms_.id.is_agreed ? terms_.id.address : withScopeHere(terms_.id.address, terms_.network);
+    Dial dial({.to = to,
+               .secret = terms_.id.secret,
+               .deadline = terms_.deadline,
+               .waits_for_listener = terms_.id.is_agreed});
+    for (dial.pump(); !dial.established(); dial.pump()) {
+      if (dial.failed()) throw unreachable(dial);
+      std::vector<pollfd> fds;
+      dial.addTo(fds);
+      pollFor(fds, dial.isPausing() ? milliseconds(20) : kTick);
+    }
+    return dial.take();
+  }
+
+  Error hasEnded(const std::string& words) const {
+    return {ncclRemoteError,
+            fmt::format("connecting to the rendezvous at {}: {}. The rendezvous of this unique id has ended: "
+                        "the process that called ncclGetUniqueId is gone, or the id was used before (an id "
+                        "serves one communicator)",
+                        endpoint(), words)};
+  }
+
+  Error unreachable(const Dial& dial) const {
+    if (dial.error() == 0) {
+      return {
+          ncclRemoteError,
+          fmt::format("{} lost the rendezvous at {} before it was let in: {}. Did the process that called "
+                      "ncclGetUniqueId end, or is the secret of this rank another one?",
+                      name(), endpoint(), dial.problem())};
+    }
+    if (terms_.id.is_agreed) {
+      return {ncclSystemError,
+              fmt::format("{} cannot reach rank 0 at {}: {}. Rank 0 listens there once it makes the "
+                          "communicator (TUTTI_INIT_TIMEOUT); is it started, is that its address "
+                          "(NCCL_COMM_ID or MASTER_ADDR), and is the port open?",
+                          name(), endpoint(), dial.problem())};
+    }
+    if (dial.error() == ECONNREFUSED) return hasEnded(dial.problem());
+    return {ncclSystemError,
+            fmt::format("{} cannot reach the rendezvous at {}: {}. Check that this host has a way to that "
+                        "address (NCCL_SOCKET_IFNAME where ncclGetUniqueId is called chooses another), "
+                        "firewalls, and the limit of open files (ulimit -n)",
+                        name(), endpoint(), dial.problem())};
+  }
+
+  void listen(int rendezvous_fd) {
+    NetAddress address = localAddress(rendezvous_fd);
+    address.port = 0;
+    const NetworkSettings& network = terms_.network;
+    if (!network.interfaces.empty() || !network.family.empty()) {
+      const auto usable = chooseInterfaces(interfacesHere(), network).usable;
+      // The way to the rendezvous, when it is among them.
+      const bool is_usable = std::ranges::find(usable, address, &Interface::address) != usable.end();
+      if (!is_usable) address = usable.front().address;
+    }
+    UniqueFd listener = listenOn(address, {network.first_port, network.last_port}, "TUTTI_PORT_RANGE");
+    joined_.address = self_.address = address;
+    joined_.reception = Reception(std::move(listener), terms_.id.secret, kMostStrangers);
+  }
+
+  // ── In the tree ──
+
+  void awaitParent() {
+    const int parent = treeParent(terms_.rank);
+    std::optional<Probe> probe;
+    auto next_probe = Clock::now() + probePause();
+    while (!joined_.tree.has(parent)) {
+      requireTime(parent == kRendezvous
+                      ? "the rendezvous"
+                      : fmt::format("the ranks that come before it (rank {} is next)", parent),
+                  "call it: not all ranks have joined");
+      std::vector<pollfd> fds;
+      if (probe) probe->addTo(fds);
+      wait(fds);
+      receiveGuests();
+      if (!probe && Clock::now() >= next_probe) {
+        probe.emplace(terms_.id.address);
+        next_probe = Clock::now() + kProbeTime;
+      }
+      if (!probe) continue;
+      const auto answer = probe->answer();
+      if (answer == Probe::Answer::refused) {
+        is_told_ = true;  // or nobody is there to be told
+        throw hasEnded("Connection refused");
+      }
+      if (answer == Probe::Answer::pending && Clock::now() < next_probe) continue;
+      probe.reset();
+      next_probe = Clock::now() + probePause();
+    }
+  }
+
+  /// About a second; more where many ranks ask.
+  milliseconds probePause() const {
+    const auto pause = milliseconds(1000) * std::max(1, terms_.nranks / kProbesPerSecond);
+    return pause * 3 / 4 + milliseconds(randombytes_uniform(static_cast<std::uint32_t>(pause.count() / 2)));
+  }
+
+  /// Who calls here knows the secret: the parent, or the rendezvous with bad news.
+  void receiveGuests() {
+    for (Guest& guest : joined_.reception.attend()) {
+      if (typeOf(guest.greeting) == MessageType::failed) {
+        is_told_ = true;
+        throw readFailed(payloadOf(guest.greeting));
+      }
+      if (typeOf(guest.greeting) != MessageType::table) continue;
+      std::vector<RankAddress> table;
+      TableMessage header;
+      const int parent = treeParent(terms_.rank);
+      if (!readTable(payloadOf(guest.greeting), header, table) || header.nranks != terms_.nranks ||
+          header.from != parent || header.to != terms_.rank || joined_.tree.has(parent)) {
+        throw Error(ncclInternalError,
+                    fmt::format("{} was called by rank {} as rank {} of {}, but awaits rank {} as its parent",
+                                name(), header.from, header.to, header.nranks, parent));
+      }
+      joined_.communicator_secret = header.communicator_secret;
+      joined_.tree.setTable(std::move(table));
+      joined_.tree.add(parent, std::move(guest.channel));
+    }
+  }
+
+  struct Call {
+    int child;
+    Dial dial;
+  };
+
+  void connectChildren() {
+    const auto children = treeChildren(terms_.rank, terms_.nranks);
+    std::set<int> awaited(children.begin(), children.end());
+    std::vector<Call> calls;
+    for (const int child : children) {
+      NetAddress to = joined_.tree.table()[static_cast<std::size_t>(child)].address;
+      if (to.scope != 0) to.scope = joined_.address.scope;
+      calls.push_back({child, Dial({.to = to,
+                                    .secret = terms_.id.secret,
+                                    .deadline = std::min(terms_.deadline, Clock::now() + kCallTime)})});
+    }
+    while (!awaited.empty()) {
+      requireTime(fmt::format("rank {}", fmt::join(awaited, ", ")), "connect");
+      for (Call& call : calls) advance(call);
+      std::erase_if(calls, [this](const Call& call) { return joined_.tree.has(call.child); });
+      std::vector<pollfd> fds;
+      for (const Call& call : calls) call.dial.addTo(fds);
+      wait(fds);
+      receiveGuests();
+      joined_.tree.pump();
+      std::erase_if(awaited, [this](int child) { return isReady(child); });
+    }
+  }
+
+  void advance(Call& call) {
+    call.dial.pump();
+    if (call.dial.failed()) throw lostChild(call);
+    if (!call.dial.established()) return;
+    joined_.tree.add(call.child, call.dial.take());
+    joined_.tree.send(call.child, tableMessage({.from = terms_.rank,
+                                                .to = call.child,
+                                                .nranks = terms_.nranks,
+                                                .communicator_secret = joined_.communicator_secret},
+                                               joined_.tree.table()));
+  }
+
+  Error lostChild(const Call& call) const {
+    const RankAddress& where = joined_.tree.table()[static_cast<std::size_t>(call.child)];
+    const std::string child = joined_.tree.describe(call.child);
+    const std::string connecting =
+        fmt::format("{} connecting to {}: {}", name(), toText(where.address), call.dial.problem());
+    if (isLoopback(where.address) && where.host != self_.host) {
+      return {ncclSystemError,
+              fmt::format("{} listens on the loopback interface, where other hosts do not reach it: {}. Set "
+                          "NCCL_SOCKET_IFNAME there, or start the rendezvous on another address",
+                          child, connecting)};
+    }
+    if (call.dial.error() == 0 || call.dial.error() == ECONNREFUSED) {
+      return {ncclRemoteError,
+              fmt::format("{} left while the communicator was being made ({})", child, connecting)};
+    }
+    return {ncclSystemError,
+            fmt::format("{} cannot be reached: {}. Is there a way between these hosts on that "
+                        "interface (NCCL_SOCKET_IFNAME), and are the ports open in firewalls "
+                        "(TUTTI_PORT_RANGE)?",
+                        child, connecting)};
+  }
+
+  bool isReady(int child) {
+    if (!joined_.tree.has(child)) return false;
+    const auto received = joined_.tree.take(child);
+    if (received && typeOf(*received) != MessageType::ready) {
+      throw Error(ncclInternalError, fmt::format("{} sent an unknown message", joined_.tree.describe(child)));
+    }
+    if (!received) joined_.tree.requirePresent(child);
+    return received.has_value();
+  }
+
+  /// Says that all is connected from here on. Rank 0 says it to the rendezvous, which has done its work: its
+  /// listener is closed before it lets go, so nobody who joins again under the same address meets it.
+  void report() {
+    const int parent = treeParent(terms_.rank);
+    joined_.tree.send(parent, message(MessageType::ready));
+    joined_.tree.pump();
+    if (parent != kRendezvous) return;
+    const auto end = std::min(terms_.deadline, Clock::now() + kLastWords);
+    while (!joined_.tree.hasEnded(kRendezvous) && Clock::now() < end) {
+      std::vector<pollfd> fds;
+      wait(fds);
+      receiveGuests();
+      joined_.tree.pump();
+    }
+    joined_.tree.remove(kRendezvous);
+  }
+
+  // ── When something fails ──
+
+  void requireTime(const std::string& who, const char* what) const {
+    if (Clock::now() < terms_.deadline) return;
+    throw Error(ncclSystemError,
+                fmt::format("{}: {} did not {} in time (TUTTI_INIT_TIMEOUT). The rendezvous is at {}", name(),
+                            who, what, endpoint()));
+  }
+
+  void tell(const Error& error) noexcept {
+    joined_.tree.flood(error.code(), error.what());
+    if (has_joined_ && !is_told_ && !joined_.tree.has(treeParent(terms_.rank))) tellRendezvous(error);
+  }
+
+  void tellRendezvous(const Error& error) noexcept {
+    try {
+      Dial dial({.to = terms_.id.address, .secret = terms_.id.secret, .deadline = Clock::now() + kLastWords});
+      for (dial.pump(); !dial.established() && !dial.failed(); dial.pump()) {
+        std::vector<pollfd> fds;
+        dial.addTo(fds);
+        pollFor(fds, milliseconds(20));
+      }
+      if (!dial.established()) return;
+      SecureChannel channel = dial.take();
+      channel.send(failedMessage(error.code(), error.what()));
+      channel.pump();
+    } catch (const std::exception&) {
+      // The rendezvous finds out by itself, later.
+    }
+  }
+
+  const JoinTerms& terms_;
+  RankAddress self_;
+  Joined joined_;
+  bool has_joined_ = false;
+  bool is_told_ = false;  ///< the rendezvous knows of the failure
+};
+
+}  // namespace
+
+Joined joinTree(const JoinTerms& terms) { return Joining(terms).make(); }
+
+}  // namespace tutti

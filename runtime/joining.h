@@ -1,0 +1,32 @@
+// From a unique id to a place in the tree: a rank's way into its communicator.
+#pragma once
+
+#include "runtime/control_tree.h"
+#include "runtime/core/settings.h"
+#include "runtime/reception.h"
+#include "runtime/unique_id.h"
+#include "transports/transport.h"
+
+namespace tutti {
+
+struct JoinTerms {
+  const UniqueId& id;
+  int nranks;
+  int rank;
+  const NetworkSettings& network;
+  Deadline deadline;
+};
+
+/// What a rank has once it, and every rank below it, is connected.
+struct Joined {
+  NetAddress address;  ///< where its listener is
+  Reception reception;
+  TreeChannels tree;
+  Secret communicator_secret{};
+};
+
+/// Opens a listener, joins at the rendezvous, waits there for the parent's call, and calls the children.
+/// Throws Error with the first failure among all ranks; the others are told.
+Joined joinTree(const JoinTerms& terms);
+
+}  // namespace tutti

@@ -1,0 +1,68 @@
+#include "runtime/reception.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr auto kProofTime = std::chrono::seconds(5);  ///< a connection must have spoken within
+constexpr auto kLeastTime = milliseconds(300);        ///< nobody is dropped sooner, however many wait
+
+}  // namespace
+
+Reception::Reception(UniqueFd listener, const Secret& secret, std::size_t most)
+    : listener_(std::move(listener)), secret_(secret), most_(most) {}
+
+bool Reception::hasRoom() const {
+  return strangers_.size() < most_ || Clock::now() - strangers_.front().since >= kLeastTime;
+}
+
+void Reception::addTo(std::vector<pollfd>& fds) const {
+  if (listener_ && hasRoom()) fds.push_back({listener_.get(), POLLIN, 0});
+  for (const Stranger& stranger : strangers_) {
+    const auto events = static_cast<short>(POLLIN | (stranger.channel.wantsToWrite() ? POLLOUT : 0));
+    fds.push_back({stranger.channel.fd(), events, 0});
+  }
+}
+
+void Reception::acceptAll() {
+  while (listener_ && hasRoom()) {
+    UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) {
+      if (errno == ECONNABORTED || errno == EINTR) continue;
+      // Out of descriptors: the backlog keeps the connection until one is free.
+      if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(milliseconds(10));
+      return;
+    }
+    if (strangers_.size() == most_) strangers_.pop_front();
+    strangers_.push_back(
+        {SecureChannel(std::move(socket), secret_, SecureChannel::Role::server), Clock::now()});
+  }
+}
+
+std::vector<Guest> Reception::attend() {
+  acceptAll();
+  std::vector<Guest> guests;
+  for (auto stranger = strangers_.begin(); stranger != strangers_.end();) {
+    const bool is_open = stranger->channel.pump();
+    auto greeting = stranger->channel.receive();
+    const bool is_late = Clock::now() - stranger->since >= kProofTime;
+    if (greeting) guests.push_back({std::move(stranger->channel), std::move(*greeting)});
+    stranger = greeting || !is_open || is_late ? strangers_.erase(stranger) : std::next(stranger);
+  }
+  return guests;
+}
+
+UniqueFd Reception::takeListener() {
+  strangers_.clear();
+  return std::move(listener_);
+}
+
+}  // namespace tutti

@@ -1,0 +1,65 @@
+// Faults on the bytes that a network sends, for tests: see ../README.md for what can be asked for.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "transports/wire.h"
+
+namespace tutti {
+
+/// One kind of fault, and where in the stream of all bytes that this network sends it happens.
+struct Fault {
+  enum class Kind { cut, corrupt, delay, stall };
+
+  Kind kind = Kind::cut;
+  std::optional<std::uint64_t> at;                ///< once, before this byte
+  std::optional<std::uint64_t> every;             ///< again and again, that many bytes apart
+  std::optional<std::chrono::milliseconds> time;  ///< delay; stall: without it for ever
+};
+
+struct FaultPlan {
+  std::vector<Fault> faults;
+  std::optional<std::uint64_t> seed;  ///< distances of `every` are random then, and right on average
+};
+
+/// Throws Error(ncclInvalidUsage), which names TUTTI_FAULTS.
+FaultPlan parseFaults(std::string_view text);
+
+/// Used by one thread at a time.
+class FaultyWire final : public Wire {
+ public:
+  FaultyWire(std::unique_ptr<Wire> wire, const FaultPlan& plan);
+
+  ssize_t send(int fd, const msghdr& message) override;
+  ssize_t receive(int fd, msghdr& message) override { return wire_->receive(fd, message); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Active {
+    Fault fault;
+    std::uint64_t next;                      ///< position of the next one
+    std::optional<Clock::time_point> until;  ///< stall: its end, once it has begun
+  };
+
+  bool isDelayed(const Active& active, int fd);
+  bool isStalled(Active& active);
+  void schedule(Active& active, std::uint64_t from);
+  ssize_t sendPart(int fd, const msghdr& message, std::size_t bytes);
+
+  std::unique_ptr<Wire> wire_;
+  std::optional<std::mt19937_64> random_;
+  std::vector<Active> faults_;
+  std::uint64_t position_ = 0;              ///< bytes sent so far
+  std::map<int, Clock::time_point> delays_;  ///< by socket: when its bytes may move
+};
+
+}  // namespace tutti

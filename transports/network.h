@@ -1,0 +1,54 @@
+// The network links of one rank: what a communicator and the Watcher see of them, whatever the medium.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+
+#include "runtime/core/link.h"
+#include "runtime/core/wait.h"
+
+namespace tutti {
+
+/// One thread drives the links at a time: a caller between enter() and leave(), or the Watcher in visit().
+class Network : public Progress {
+ public:
+  virtual ~Network() = default;
+
+  /// This rank's sides of the links with `peer`, a rank on another host. They live as long as the network.
+  virtual LinkView inbound(std::uint32_t lane, int peer) const = 0;
+  virtual LinkView outbound(std::uint32_t lane, int peer) const = 0;
+
+  /// Around what a caller does with the links. Calls nest (several programs as fibres of one thread). leave()
+  /// sends what is pending, as far as that does not block.
+  virtual void enter() = 0;
+  virtual void leave() = 0;
+
+  /// An epoll descriptor, readable when there is something to do.
+  virtual int fd() const = 0;
+
+  /// What the Watcher should do next.
+  enum class Visit : std::uint8_t {
+    busy,   ///< a caller is inside and sees to everything; look again later
+    again,  ///< something is unsent, or a connection is being made: come back in a millisecond
+    idle,   ///< nothing is owed: sleep until fd() is readable
+  };
+  /// Finishes what callers left: one non-blocking pass, if no caller is inside.
+  virtual Visit visit() = 0;
+  /// `wake` is called by leave() when the last visit said idle: from then on fd() is not enough.
+  virtual void onLeave(std::function<void()> wake) = 0;
+
+  /// Waits until all that was posted and released has reached the peers' hosts, and says good-bye to them.
+  /// False when the deadline came first.
+  virtual bool drain(std::chrono::steady_clock::time_point deadline) = 0;
+
+  /// The peer left, or died: nothing is sent to it any more, and lost connections to it are no failures. From
+  /// any thread.
+  virtual void retire(int peer) = 0;
+
+  /// Closes all connections and moves nothing any more: after it no memory of users is touched, whatever was
+  /// lent. For a communicator that failed. From any thread; waits until no other one drives.
+  virtual void halt() = 0;
+};
+
+}  // namespace tutti

@@ -1,0 +1,251 @@
+#include "transports/tcp/sending_link.h"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "transports/tcp/handshake.h"
+#include "transports/tcp/sockets.h"
+
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstBackoff{5};
+constexpr milliseconds kLongestBackoff{500};
+/// For a connection to be made and answered. A host that does not answer at all costs as much.
+constexpr milliseconds kAttempt{5000};
+
+}  // namespace
+
+bool watch(int epoll, int socket, std::uint64_t token) {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+  event.data.u64 = token;
+  return ::epoll_ctl(epoll, EPOLL_CTL_ADD, socket, &event) == 0 ||
+         (errno == EEXIST && ::epoll_ctl(epoll, EPOLL_CTL_MOD, socket, &event) == 0);
+}
+
+SendingLink::SendingLink(const LinkContext& context, const LinkView& view, LinkPeer peer, std::uint64_t token)
+    : context_(context), view_(view), peer_(std::move(peer)), token_(token) {}
+
+// Making a connection.
+
+void SendingLink::dialNow(Clock::time_point now) {
+  hello_sent_ = false;
+  attempt_ends_ = now + kAttempt;
+  UniqueFd socket = dial(peer_.address);
+  if (!socket) return lost(fmt::format("{} (errno {})", std::strerror(errno), errno), now);
+  tune(socket.get(), context_.reconnect_timeout);
+  if (!watch(context_.epoll, socket.get(), token_)) {
+    return lost(fmt::format("epoll_ctl: {} (errno {})", std::strerror(errno), errno), now);
+  }
+  state_ = State::greeting;
+  ++epoch_;
+  channel_ = std::make_unique<SecureChannel>(std::move(socket), context_.secret, SecureChannel::Role::client);
+}
+
+void SendingLink::tend(Clock::time_point now) {
+  if (!isTransient()) return;
+  if (context_.is_retired(peer_.rank)) return close();
+  if (state_ == State::waiting && now >= dial_at_) dialNow(now);
+  if (state_ == State::greeting) greet(now);
+  if (state_ == State::greeting && now >= attempt_ends_) lost("it does not answer", now);
+  if (isTransient() && trouble_.exceeds(context_.reconnect_timeout, now)) {
+    close();
+    context_.fail(failure());
+  }
+}
+
+void SendingLink::greet(Clock::time_point now) {
+  const bool is_usable = channel_->pump();
+  if (is_usable && channel_->established() && !hello_sent_) {
+    hello_sent_ = true;
+    channel_->send(toBytes(Hello{.from = context_.rank,
+                                 .to = peer_.rank,
+                                 .lane = peer_.lane,
+                                 .slot_count = view_.slot_count,
+                                 .epoch = epoch_,
+                                 .released = released()}));
+    if (!channel_->pump()) return lost(channel_->problem(), now);
+  }
+  if (hello_sent_) {
+    if (const auto answer = channel_->receive()) return open(*answer, now);
+  }
+  if (!is_usable) lost(channel_->problem(), now);
+}
+
+/// The peer has said where it is: goes on from there.
+void SendingLink::open(const Bytes& bytes, Clock::time_point now) {
+  const auto answer = fromBytes<Answer>(bytes);
+  if (!answer || answer->posted < released() || answer->posted > encoded_) {
+    return lost("its answer makes no sense", now);
+  }
+  if (channel_->wantsToWrite()) return lost("it answered before it was asked", now);
+  Bytes rest;
+  socket_ = channel_->takeSocket(&rest);
+  channel_.reset();
+  state_ = State::open;
+  is_readable_ = true;
+  if (answer->posted > answered_) trouble_.progress();
+  trouble_.opened(now);
+  answered_ = answer->posted;
+  sent_ = answer->posted;
+  writer_.restart();
+  reader_.restart(rest);
+  push();
+}
+
+void SendingLink::lost(const std::string& problem, Clock::time_point now) {
+  // The peer may have closed for a reason that only it knows.
+  problem_ = problem.empty() ? "it closed the connection" : problem;
+  channel_.reset();
+  socket_ = {};
+  is_readable_ = false;
+  if (context_.is_retired(peer_.rank) || says_bye_) {
+    state_ = State::closed;
+    return;
+  }
+  trouble_.begin(now);
+  state_ = State::waiting;
+  dial_at_ = now + backoff_;
+  backoff_ = std::clamp(2 * backoff_, kFirstBackoff, kLongestBackoff);
+}
+
+void SendingLink::close() {
+  state_ = State::closed;
+  is_readable_ = false;
+  channel_.reset();
+  socket_ = {};
+}
+
+std::string SendingLink::failure() const {
+  return fmt::format(
+      "no connection to {} at {} for {} ms: {}. Is it alive, and may this host reach that port (firewall, "
+      "NCCL_SOCKET_IFNAME)? TUTTI_RECONNECT_TIMEOUT allows for longer interruptions",
+      peer_.name, describe(peer_.address), context_.reconnect_timeout.count(), problem_);
+}
+
+// Slots.
+
+void SendingLink::push() {
+  if (!hasUnsent()) return;
+  if (state_ == State::idle && !context_.is_retired(peer_.rank)) {
+    const auto now = Clock::now();
+    trouble_.begin(now);
+    dialNow(now);
+    tend(now);
+  }
+  if (state_ != State::open) return;
+  if (writer_.pump(context_.wire, socket_.get(), *this) == StreamStatus::broken) {
+    lost(writer_.problem(), Clock::now());
+  }
+}
+
+std::span<const std::byte> SendingLink::dataOf(std::uint64_t sequence) const {
+  const SlotHeader& header = view_.header(sequence);
+  if (header.kind == SlotKind::inline_data) return {view_.slot(sequence), header.bytes};
+  return {std::bit_cast<const std::byte*>(header.from), header.bytes};
+}
+
+bool SendingLink::waiting(std::size_t k, FrameWriter::Frame* frame) {
+  const std::uint64_t sequence = sent_ + k;
+  if (sequence >= posted()) return false;
+  if (wire_headers_.empty()) wire_headers_.resize(view_.slot_count);
+  SlotHeader& wire = wire_headers_[sequence % view_.slot_count];
+  const std::span<const std::byte> data = dataOf(sequence);
+  if (sequence == encoded_) {
+    wire = toWire(view_.header(sequence), data, context_.checksums);
+    if ((wire.from_region & kPromptFrame) != 0) awaited_ = sequence + 1;
+    ++encoded_;
+  }
+  *frame = {std::as_bytes(std::span(&wire, 1)), data};
+  return true;
+}
+
+void SendingLink::sent() { ++sent_; }
+
+bool SendingLink::isSettled() const {
+  if (state_ == State::closed || (state_ == State::idle && !hasUnsent())) return true;
+  return state_ == State::open && !hasUnsent() && unacknowledgedBytes(socket_.get()) == 0;
+}
+
+void SendingLink::sayBye() {
+  if (state_ == State::open && !hasUnsent() && !says_bye_) {
+    const SlotHeader bye = byeToWire(sent_);
+    iovec part{const_cast<SlotHeader*>(&bye), sizeof(bye)};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    context_.wire.send(socket_.get(), message);
+    ::shutdown(socket_.get(), SHUT_WR);
+  }
+  says_bye_ = true;
+}
+
+// Credits.
+
+void SendingLink::receive() {
+  if (state_ != State::open) return;
+  const StreamStatus status = reader_.pump(context_.wire, socket_.get(), *this);
+  is_readable_ = status == StreamStatus::more;
+  if (status == StreamStatus::ended || status == StreamStatus::broken) {
+    lost(reader_.problem(), Clock::now());
+  } else if (credit_.is_bye != 0) {
+    close();
+  }
+}
+
+bool SendingLink::hasResult(std::uint64_t sequence) const {
+  const SlotHeader& header = view_.header(sequence);
+  return header.returns != 0 && header.bytes != 0;
+}
+
+std::span<std::byte> SendingLink::resultPlace(std::uint64_t sequence) const {
+  const SlotHeader& header = view_.header(sequence);
+  if (header.kind == SlotKind::inline_data) return {view_.slot(sequence), header.bytes};
+  return {std::bit_cast<std::byte*>(header.to), header.bytes};
+}
+
+std::span<std::byte> SendingLink::expected() {
+  const std::uint64_t next = released();
+  // Where the next slot has a result, nothing else can come before it.
+  return next < sent_ && hasResult(next) ? resultPlace(next) : std::span<std::byte>{};
+}
+
+bool SendingLink::begin(const std::byte* header, std::span<std::byte>* payload) {
+  std::memcpy(&credit_, header, sizeof(credit_));
+  *payload = {};
+  if (!isIntact(credit_)) return false;
+  if (credit_.is_bye != 0) return credit_.result_bytes == 0;
+  if (credit_.released <= released() || credit_.released > sent_) return false;
+  const std::uint64_t last = credit_.released - 1;
+  // A result must not be passed over: it comes in a frame of its own.
+  for (std::uint64_t sequence = released(); sequence < last; ++sequence) {
+    if (hasResult(sequence)) return false;
+  }
+  if (credit_.result_bytes != (hasResult(last) ? view_.header(last).bytes : 0)) return false;
+  if (credit_.result_bytes != 0) *payload = resultPlace(last);
+  return true;
+}
+
+bool SendingLink::end() {
+  if (credit_.is_bye != 0) return true;
+  if (credit_.result_bytes != 0 && context_.checksums) {
+    if (checksumOf(resultPlace(credit_.released - 1)) != credit_.checksum) return false;
+  }
+  // The result is where it belongs; pairs with the acquire in reserve and drain.
+  view_.released->value.store(credit_.released, std::memory_order_release);
+  trouble_.progress();
+  backoff_ = milliseconds(0);
+  return true;
+}
+
+}  // namespace tutti

@@ -1,0 +1,114 @@
+// The sender's end of a TCP link. It dials when there is something to send, and again whenever the connection
+// breaks. A slot stays in the ring until its credit has come, so the ring is all that is needed to send again.
+//
+//   idle ──► greeting ──► open ──► closed (bye)
+//               ▲  │        │
+//               │  ▼        ▼
+//             waiting ◄─── lost ──► closed (not healed in time, or the peer is gone)
+//
+// Used by the thread that drives the network, only.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/core/link.h"
+#include "runtime/core/unique_fd.h"
+#include "transports/secure_channel.h"
+#include "transports/tcp/frame_reader.h"
+#include "transports/tcp/frame_writer.h"
+#include "transports/tcp/frames.h"
+#include "transports/tcp/link_context.h"
+
+namespace tutti {
+
+class SendingLink final : private FrameReader::Frames, private FrameWriter::Frames {
+ public:
+  SendingLink(const LinkContext& context, const LinkView& view, LinkPeer peer, std::uint64_t token);
+
+  const LinkView& view() const { return view_; }
+  bool isIdle() const { return state_ == State::idle; }
+  /// A connection is being made, or waited for.
+  bool isTransient() const { return state_ == State::greeting || state_ == State::waiting; }
+  bool hasUnsent() const { return sent_ < posted() || writer_.isInside(); }
+  /// Something is left to do that no event will tell of.
+  bool isPending() const {
+    return isTransient() || is_readable_ || (state_ == State::open && hasUnsent());
+  }
+  /// Whether the executor may be waiting for something that comes from the peer on this link.
+  bool isAwaited() const {
+    const std::uint64_t back = released();
+    return awaited_ > back || posted() - back >= view_.slot_count;
+  }
+  /// Everything posted is with the peer's kernel, or will never be wanted.
+  bool isSettled() const;
+
+  /// Sends what is posted; dials where there is no connection yet.
+  void push();
+  /// Takes credits and results.
+  void receive();
+  /// Moves a connection that is being made, and time's limits.
+  void tend(Clock::time_point now);
+  /// The socket has news.
+  void wake() { is_readable_ = true; }
+  bool isReadable() const { return is_readable_; }
+  /// Ends the link in good order, where it is open.
+  void sayBye();
+  /// Closes it as it is.
+  void close();
+
+ private:
+  enum class State { idle, greeting, waiting, open, closed };
+
+  // Credits.
+  std::span<std::byte> expected() override;
+  bool begin(const std::byte* header, std::span<std::byte>* payload) override;
+  bool end() override;
+  // Slots.
+  bool waiting(std::size_t k, FrameWriter::Frame* frame) override;
+  void sent() override;
+
+  std::uint64_t posted() const { return view_.posted->value.load(std::memory_order_acquire); }
+  std::uint64_t released() const { return view_.released->value.load(std::memory_order_relaxed); }
+  std::span<const std::byte> dataOf(std::uint64_t sequence) const;
+  std::span<std::byte> resultPlace(std::uint64_t sequence) const;
+  bool hasResult(std::uint64_t sequence) const;
+  void dialNow(Clock::time_point now);
+  void greet(Clock::time_point now);
+  void open(const Bytes& answer, Clock::time_point now);
+  void lost(const std::string& problem, Clock::time_point now);
+  std::string failure() const;
+
+  const LinkContext& context_;
+  LinkView view_;
+  LinkPeer peer_;
+  std::uint64_t token_;
+  State state_ = State::idle;
+  bool is_readable_ = false;
+  bool says_bye_ = false;
+  UniqueFd socket_;
+  std::unique_ptr<SecureChannel> channel_;  ///< while greeting
+  bool hello_sent_ = false;
+  std::uint64_t epoch_ = 0;
+
+  FrameReader reader_{sizeof(CreditFrame)};
+  CreditFrame credit_;
+  FrameWriter writer_;
+  std::vector<SlotHeader> wire_headers_;  ///< of the slots in the ring, made when they are first sent
+  std::uint64_t encoded_ = 0;             ///< slots whose wire header was made
+  std::uint64_t sent_ = 0;                ///< slots that are with the kernel
+  std::uint64_t awaited_ = 0;             ///< slots before this one are waited for by their sender
+
+  Trouble trouble_;
+  Clock::time_point dial_at_;
+  Clock::time_point attempt_ends_;
+  std::chrono::milliseconds backoff_{0};
+  std::uint64_t answered_ = 0;  ///< slots that the peer had at the last handshake
+  std::string problem_;         ///< why there is no connection
+};
+
+}  // namespace tutti
