@@ -1,5 +1,5 @@
-// bench/network: what it makes of a link, how it starts ranks, what it reports; with a stand-in for
-// all_reduce_perf that sends as much as it should, or nothing. How fast anything is, no test says.
+// bench/network: what it makes of a link, how it starts ranks, what it reports; with all_reduce_perf, and
+// with a stand-in for it that sends as much as it should, or nothing. How fast anything is, no test says.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -96,6 +96,14 @@ TEST_F(NetworkBench, ReportsPayloadAgainstTheRate) {
     EXPECT_LT(bits, 260e6);  // the bucket is full at first
   }
   EXPECT_FALSE(left(pid));
+}
+
+TEST_F(NetworkBench, TheRealProgramUsesALinkThatLosesPackets) {
+  const CommandResult result =
+      runCommand({TUTTI_NETWORK, "--bin", TUTTI_BIN_DIR, "--seconds", "0.2", "--rate", "500mbit", "--loss",
+                  "0.001", "--sizes", "64K,1M", "--iterations", "2"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("| 1 MiB in place |"), std::string::npos) << result.out;
 }
 
 TEST_F(NetworkBench, SeesThatTheNetworkWasNotUsed) {

@@ -147,6 +147,16 @@ TEST(CompareDriver, DividesRanksAmongHosts) {
   EXPECT_TRUE(contains(result.out, "plain memory, over TCP between 2 hosts**"));
 }
 
+TEST(CompareDriver, TheRealLibraryUsesTheNetworkBetweenHosts) {
+  if (!hasPython()) GTEST_SKIP() << "no python3";
+  const CommandResult result =
+      runCommand({TUTTI_COMPARE, "--bin",    TUTTI_BIN_DIR, "--peers",   "tutti",    "--hosts",     "2",
+                  "--ranks",     "2,3",      "--types",     "float",     "--memory", "plain",       "--sizes",
+                  "1M",          "--rounds", "1",           "--samples", "1",        "--budget-ms", "0.2"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(contains(result.out, "**3 ranks, all_reduce, float, plain memory, over TCP between 2 hosts**"));
+}
+
 TEST(CompareDriver, SeesThatTheNetworkWasNotUsed) {
   if (!hasPython()) GTEST_SKIP() << "no python3";
   const StandIn library(0, 1000000);  // more than anything else on this machine moves meanwhile
