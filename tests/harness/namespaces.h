@@ -44,10 +44,10 @@ class Namespaces {
 
   /// Limits what a namespace sends, by a token bucket (tbf). 0: no limit.
   void setRate(int index, std::int64_t bits_per_second);
-  /// Drops arriving packets at random, 0 <= probability < 1. A packet here may be 64 KiB of TCP's data: veth
-  /// does not cut it. 0: none.
+  /// Drops arriving packets of IPv4 at random, 0 <= probability < 1. A packet here may be 64 KiB of TCP's
+  /// data: veth does not cut it. 0: none.
   void setLoss(int index, double probability);
-  /// Drops everything that comes from one other namespace, or no longer: a network that is divided.
+  /// Drops all of IPv4 that comes from one other namespace, or no longer: a network that is divided.
   void setBlocked(int index, int from, bool is_blocked);
   /// Pulls the cable, or plugs it in again. Addresses stay.
   void setConnected(int index, bool is_connected);
