@@ -92,8 +92,8 @@ def panel(found, point, axes):
     return parts, absent
 
 
-def draw(found, names):
-    """The whole SVG document."""
+def draw(found, names, over=""):
+    """The whole SVG document. `over`: what the title says of the way between the ranks."""
     options = found.options
     times = [time for rounds in found.rounds.values() for cells in rounds.values() for time in cells if time > 0]
     axes = Axes(options.sizes, times or [1])
@@ -104,7 +104,7 @@ def draw(found, names):
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
              f'viewBox="0 0 {width} {height}" font-family="sans-serif">',
              f'<rect width="{width}" height="{height}" fill="white"/>',
-             text(LEFT, 24, f"{options.collective}{place}: time per call, buffers touched between calls", 15,
+             text(LEFT, 24, f"{options.collective}{place}{over}: time per call, buffers touched between calls", 15,
                   weight="bold")]
     x = LEFT
     for peer in found.peers:

@@ -28,6 +28,16 @@ Process::Process() {
 }
 
 const Settings& Process::settings() {
+  const Settings& known = readOnce();
+  std::call_once(looked_for_copies_, [this] {
+    copies_ = findOtherCopies();
+    if (!copies_.words.empty() && !copies_.is_split) log().write(LogLevel::warn, -1, copies_.words);
+  });
+  if (copies_.is_split) throw Error(ncclInvalidUsage, copies_.words);
+  return known;
+}
+
+const Settings& Process::readOnce() {
   const std::scoped_lock lock(mutex_);
   if (!settings_) settings_ = readSettings([](const char* name) { return std::getenv(name); });
   return *settings_;
@@ -37,7 +47,7 @@ Log& Process::log() {
   LogLevel level = LogLevel::none;
   std::string file;
   try {
-    const Settings& known = settings();
+    const Settings& known = readOnce();
     level = known.log_level;
     file = known.log_file;
   } catch (const Error&) {

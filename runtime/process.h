@@ -12,6 +12,7 @@
 #include <string>
 
 #include "runtime/core/settings.h"
+#include "runtime/loaded_twice.h"
 #include "runtime/log.h"
 #include "runtime/watcher.h"
 #include "transports/segment.h"
@@ -32,7 +33,9 @@ class Process {
  public:
   static Process& instance();
 
-  /// The environment's settings, read once. Throws Error(ncclInvalidUsage) while a variable is wrong.
+  /// The environment's settings, read once. Throws Error(ncclInvalidUsage) while a variable is wrong, and
+  /// where another copy of the library takes part of the program's calls. The first call logs that there is
+  /// another copy at all.
   const Settings& settings();
   Log& log();
 
@@ -65,11 +68,14 @@ class Process {
 
  private:
   Process();
+  const Settings& readOnce();
 
   std::mutex mutex_;
   std::mutex issue_order_;
   std::optional<Settings> settings_;
   std::optional<Log> log_;
+  std::once_flag looked_for_copies_;
+  OtherCopies copies_;
   SegmentCache segments_;
   Watcher watcher_;
   std::mutex remembered_mutex_;

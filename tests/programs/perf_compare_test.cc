@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bench/peers/touch.h"
+#include "tests/harness/scratch_directory.h"
 #include "tests/programs/perf_command.h"
 
 namespace tutti::perf {
@@ -101,12 +102,82 @@ TEST(CompareDriver, WritesTableJsonAndChart) {
   std::filesystem::remove_all(folder);
 }
 
+/// Stands in for a build whose library sends `bytes` over the loopback interface, and says that it called
+/// operations of 1 MiB so often.
+class StandIn {
+ public:
+  StandIn(std::size_t bytes, std::size_t calls) {
+    folder_.addProgram("tutti-run", "#!/bin/sh\necho \"$@\" > '" + folder_.path() + "/arguments'\nexec '" +
+                                        folder_.path() + "/compare_tutti'\n");
+    folder_.addProgram("compare_tutti", R"(#!/usr/bin/env python3
+import socket
+listener = socket.create_server(("127.0.0.1", 0))
+sender = socket.create_connection(listener.getsockname())
+receiver, _ = listener.accept()
+for _ in range()" + std::to_string(bytes / 1000) +
+                                            R"():
+    sender.sendall(bytes(1000))
+    receiver.recv(1000, socket.MSG_WAITALL)
+print('{"bytes": 1048576, "iterations": )" + std::to_string(calls) +
+                                            R"(, "loop_us": [9.0, 9.0], "touch_us": [1.0, 1.0], "wrong": 0}')
+)");
+  }
+
+  CommandResult compare(const Arguments& arguments) const {
+    return runCommand(Arguments{TUTTI_COMPARE, "--bin", folder_.path(), "--peers", "tutti", "--types",
+                                "float", "--memory", "plain", "--rounds", "1", "--sizes", "1M"} +
+                      arguments);
+  }
+
+  std::string argumentsOfTuttiRun() const {
+    std::ifstream file(folder_.path() + "/arguments");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+ private:
+  test::ScratchDirectory folder_;
+};
+
+TEST(CompareDriver, DividesRanksAmongHosts) {
+  if (!hasPython()) GTEST_SKIP() << "no python3";
+  const StandIn library(std::size_t{8} << 20, 4);
+  const CommandResult result = library.compare({"--hosts", "2", "--ranks", "3"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(library.argumentsOfTuttiRun().starts_with("--no-prefix -n 3 --hosts 2 "));
+  EXPECT_TRUE(contains(result.out, "plain memory, over TCP between 2 hosts**"));
+}
+
+TEST(CompareDriver, TheRealLibraryUsesTheNetworkBetweenHosts) {
+  if (!hasPython()) GTEST_SKIP() << "no python3";
+  const CommandResult result =
+      runCommand({TUTTI_COMPARE, "--bin",    TUTTI_BIN_DIR, "--peers",   "tutti",    "--hosts",     "2",
+                  "--ranks",     "2,3",      "--types",     "float",     "--memory", "plain",       "--sizes",
+                  "1M",          "--rounds", "1",           "--samples", "1",        "--budget-ms", "0.2"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(contains(result.out, "**3 ranks, all_reduce, float, plain memory, over TCP between 2 hosts**"));
+}
+
+TEST(CompareDriver, SeesThatTheNetworkWasNotUsed) {
+  if (!hasPython()) GTEST_SKIP() << "no python3";
+  const StandIn library(0, 1000000);  // more than anything else on this machine moves meanwhile
+  const CommandResult over_hosts = library.compare({"--hosts", "2", "--ranks", "2"});
+  EXPECT_EQ(over_hosts.exit_code, 1);
+  EXPECT_TRUE(contains(over_hosts.err, "did not use the network"));
+  const CommandResult on_one = library.compare({"--ranks", "2"});
+  EXPECT_EQ(on_one.exit_code, 0) << on_one.err;
+  EXPECT_TRUE(library.argumentsOfTuttiRun().starts_with("--no-prefix -n 2 "));
+  EXPECT_FALSE(contains(library.argumentsOfTuttiRun(), "--hosts"));
+  EXPECT_FALSE(contains(on_one.out, "TCP"));
+}
+
 TEST(CompareDriver, SaysWhatIsMissing) {
   if (!hasPython()) GTEST_SKIP() << "no python3";
   const CommandResult result = runCommand({TUTTI_COMPARE, "--bin", "/nonexistent", "--peers", "tutti,mpich"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_TRUE(contains(result.err, "MPICH: no /nonexistent/compare_mpich; left out"));
   EXPECT_EQ(runCommand({TUTTI_COMPARE, "--peers", "gloo"}).exit_code, 2);
+  EXPECT_EQ(runCommand({TUTTI_COMPARE, "--hosts", "3", "--ranks", "2,4"}).exit_code, 2);
+  EXPECT_EQ(runCommand({TUTTI_COMPARE, "--hosts", "0"}).exit_code, 2);
   EXPECT_EQ(runCommand({TUTTI_COMPARE, "--in-place", "--collective", "alltoall"}).exit_code, 2);
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <iomanip>
@@ -36,6 +37,54 @@ TEST_F(TuttiRun, EachRankFindsItsNumbersInTheEnvironment) {
   const std::vector<std::string> expected{"[0] 0 3 0 3 0 3", "[1] 1 3 1 3 1 3", "[2] 2 3 2 3 2 3"};
   EXPECT_EQ(sortedLines(result.out), expected);
   EXPECT_EQ(result.err, "");
+}
+
+const std::string kShowHost =
+    "echo $RANK $WORLD_SIZE: $NODE_RANK $GROUP_RANK ${NCCL_HOSTID-none}, $LOCAL_RANK of $LOCAL_WORLD_SIZE";
+
+std::string ownName() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+TEST_F(TuttiRun, WithoutHostsAllRanksAreOnThisOne) {
+  const auto result = runScript({"-n", "2", "--no-prefix"}, kShowHost);
+  EXPECT_EQ(sortedLines(result.out),
+            (std::vector<std::string>{"0 2: 0 0 none, 0 of 2", "1 2: 0 0 none, 1 of 2"}));
+  const auto named = runScript({"-n", "1", "--no-prefix"}, kShowHost, {{"NCCL_HOSTID", "rack3"}});
+  EXPECT_EQ(named.out, "0 1: 0 0 rack3, 0 of 1\n");
+}
+
+TEST_F(TuttiRun, HostsAreBlocksOfConsecutiveRanks) {
+  const std::string name = ownName();
+  const auto even = runScript({"-n", "4", "--hosts", "2", "--no-prefix"}, kShowHost, {{"NODE_RANK", "7"}});
+  EXPECT_EQ(even.exit_code, 0) << even.err;
+  EXPECT_EQ(sortedLines(even.out),
+            (std::vector<std::string>{
+                "0 4: 0 0 " + name + "-host0, 0 of 2", "1 4: 0 0 " + name + "-host0, 1 of 2",
+                "2 4: 1 1 " + name + "-host1, 0 of 2", "3 4: 1 1 " + name + "-host1, 1 of 2"}));
+  const auto uneven = runScript({"-n", "5", "--hosts", "2", "--no-prefix"}, kShowHost);
+  EXPECT_EQ(
+      sortedLines(uneven.out),
+      (std::vector<std::string>{"0 5: 0 0 " + name + "-host0, 0 of 3", "1 5: 0 0 " + name + "-host0, 1 of 3",
+                                "2 5: 0 0 " + name + "-host0, 2 of 3", "3 5: 1 1 " + name + "-host1, 0 of 2",
+                                "4 5: 1 1 " + name + "-host1, 1 of 2"}));
+}
+
+TEST_F(TuttiRun, NoHostIsWithoutARank) {
+  const auto result =
+      runScript({"-n", "4", "--hosts", "3", "--no-prefix"}, "echo $NODE_RANK $LOCAL_RANK $RANK");
+  EXPECT_EQ(sortedLines(result.out), (std::vector<std::string>{"0 0 0", "0 1 1", "1 0 2", "2 0 3"}));
+  const auto one =
+      runScript({"-n", "2", "--hosts", "1", "--no-prefix"}, "echo $NODE_RANK $LOCAL_RANK $NCCL_HOSTID");
+  EXPECT_EQ(sortedLines(one.out),
+            (std::vector<std::string>{"0 0 " + ownName() + "-host0", "0 1 " + ownName() + "-host0"}));
+}
+
+TEST_F(TuttiRun, RanksUseLoopbackUnlessTheUserChose) {
+  const std::string show = "echo $NCCL_SOCKET_IFNAME";
+  EXPECT_EQ(runScript({"-n", "1", "--no-prefix"}, show, {{"NCCL_SOCKET_IFNAME", ""}}).out, "lo\n");
+  EXPECT_EQ(runScript({"-n", "1", "--no-prefix"}, show, {{"NCCL_SOCKET_IFNAME", "=lo"}}).out, "=lo\n");
 }
 
 TEST_F(TuttiRun, TheIdFileIsPrivateAndRemovedAfterwards) {
@@ -167,6 +216,11 @@ TEST_F(TuttiRun, RefusesBadUsage) {
       {{"-n", "5000", "true"}, "from 1 to 1024, got '5000'"},
       {{"-n", "99999999999999999999", "true"}, "from 1 to 1024"},
       {{"-n", "1", "-n", "2", "true"}, "-n"},
+      {{"-n", "2", "--hosts", "0", "true"}, "from 1 to 1024, got '0'"},
+      {{"-n", "2", "--hosts", "-1", "true"}, "from 1 to 1024, got '-1'"},
+      {{"-n", "2", "--hosts", "two", "true"}, "from 1 to 1024, got 'two'"},
+      {{"-n", "2", "--hosts", "3", "true"}, "3 hosts are more than 2 ranks"},
+      {{"--hosts", "2", "-n", "1", "true"}, "2 hosts are more than 1 rank"},
       {{"-n", "2", "--frobnicate", "true"}, "--frobnicate"},
       {{"-n", "2", "-x", "true"}, "-x"},
       {{"-n", "2", "--port", "0", "true"}, "--port"},
@@ -202,7 +256,8 @@ TEST_F(TuttiRun, EverythingAfterTheProgramBelongsToIt) {
 TEST_F(TuttiRun, HelpAndVersion) {
   const auto help = runCommand({"tutti-run", "--help"});
   EXPECT_EQ(help.exit_code, 0);
-  for (const auto* word : {"--bind", "--port", "--grace", "--kill-after", "--no-prefix", "/dev/null"}) {
+  for (const auto* word :
+       {"--hosts", "--bind", "--port", "--grace", "--kill-after", "--no-prefix", "/dev/null"}) {
     EXPECT_NE(help.out.find(word), std::string::npos) << word;
   }
   const auto version = runCommand({"tutti-run", "--version"});

@@ -16,10 +16,19 @@
 namespace tutti::run {
 namespace {
 
+/// All ranks are on this machine, whatever hosts they are divided among: they reach each other by the
+/// loopback interface, which is there also without a network and which no firewall guards. For the rendezvous
+/// of this process, and inherited by the ranks.
+void useLoopback() {
+  const char* chosen = std::getenv("NCCL_SOCKET_IFNAME");
+  if (chosen == nullptr || *chosen == '\0') ::setenv("NCCL_SOCKET_IFNAME", "lo", 1);
+}
+
 int launch(const Options& options) {
   LaunchPlan plan{.path = findProgram(options.command.front()),
                   .arguments = options.command,
                   .ranks = options.ranks,
+                  .hosts = options.hosts,
                   .id_file = {},
                   .cores = {}};
   if (options.bind) {
@@ -31,6 +40,7 @@ int launch(const Options& options) {
   }
   const ProcessSetup setup;  // before the library starts its thread
   if (options.port) ::setenv("TUTTI_BOOTSTRAP_PORT", std::to_string(*options.port).c_str(), 1);
+  useLoopback();
   auto id = openRendezvous();
   const IdFile id_file(id);
   ::explicit_bzero(&id, sizeof(id));

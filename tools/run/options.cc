@@ -24,8 +24,15 @@ constexpr const char* kDetails =
     "Each rank finds in its environment:\n"
     "  TUTTI_RANK, TUTTI_WORLD_SIZE        its rank and the number of ranks\n"
     "  TUTTI_ID_FILE                       the file with the ncclUniqueId, readable by this user only\n"
-    "  RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE   the same numbers under other names\n"
+    "  RANK, WORLD_SIZE                    the same numbers under other names\n"
+    "  LOCAL_RANK, LOCAL_WORLD_SIZE        its number among the ranks of its host, and how many those are\n"
+    "  NODE_RANK, GROUP_RANK               the number of its host: 0 without --hosts\n"
+    "  NCCL_HOSTID                         with --hosts, the name of its host, such as node7-host1\n"
+    "  NCCL_SOCKET_IFNAME                  lo, unless it is set: all ranks are on this machine\n"
     "TUTTI_BOOTSTRAP_PORT is for tutti-run's own rendezvous and is not passed on.\n\n"
+    "Hosts: K names for this one, 1 to N of them. Each has a block of consecutive ranks; where N is no "
+    "multiple\n"
+    "of K, the first N mod K have one rank more. Ranks of different hosts use the network between them.\n\n"
     "Input: every rank reads /dev/null.\n"
     "Output: whole lines, each with the rank before it, on the stream that the rank wrote to. A line ends "
     "with\n"
@@ -83,6 +90,7 @@ std::vector<std::string> commandOf(std::vector<std::string> rest) {
 ParsedOptions parseOptions(int argc, char** argv) {
   Options options;
   int port = 0;
+  int hosts = 1;
   double grace = 5;
   double kill_after = 2;
   bool no_prefix = false;
@@ -93,6 +101,8 @@ ParsedOptions parseOptions(int argc, char** argv) {
   app.set_version_flag("--version", versionText());
   app.prefix_command();
   app.add_option("-n", options.ranks, "number of ranks")->required()->check(within(1, kMaxRanks));
+  auto* hosts_option = app.add_option("--hosts", hosts, "divide the ranks among K hosts; see below");
+  hosts_option->option_text("K")->check(within(1, kMaxRanks));
   app.add_flag("--bind", options.bind, "pin each rank to one of the cores this process may use, in turn");
   app.add_flag("--no-prefix", no_prefix, "pass lines on without their rank");
   auto* port_option = app.add_option("--port", port, "port of the rendezvous; default: any free one");
@@ -107,6 +117,10 @@ ParsedOptions parseOptions(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     options.command = commandOf(app.remaining());
+    if (hosts > options.ranks) {
+      throw CLI::ValidationError("--hosts", fmt::format("{} hosts are more than {} rank{}", hosts,
+                                                        options.ranks, options.ranks == 1 ? "" : "s"));
+    }
   } catch (const CLI::Success& success) {  // --help and --version
     return {std::nullopt, app.exit(success)};
   } catch (const CLI::ParseError& error) {
@@ -117,6 +131,7 @@ ParsedOptions parseOptions(int argc, char** argv) {
   options.grace = toMilliseconds(grace);
   options.kill_after = toMilliseconds(kill_after);
   if (port_option->count() > 0) options.port = port;
+  if (hosts_option->count() > 0) options.hosts = hosts;
   return {options, 0};
 }
 

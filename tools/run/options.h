@@ -12,6 +12,7 @@ inline constexpr int kMaxRanks = 1024;
 
 struct Options {
   int ranks = 0;
+  std::optional<int> hosts;              ///< that the ranks are divided among, 1 to `ranks`; absent: this one
   bool bind = false;                     ///< one core per rank
   bool prefix = true;                    ///< output lines carry their rank
   std::optional<int> port;               ///< of the rendezvous; any free one when absent

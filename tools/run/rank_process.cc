@@ -15,6 +15,7 @@
 
 #include "tools/run/cores.h"
 #include "tools/run/find_program.h"
+#include "tools/run/placement.h"
 
 namespace tutti::run {
 namespace {
@@ -71,17 +72,22 @@ struct Child {
 std::vector<std::string> environmentOf(const LaunchPlan& plan, int rank) {
   const auto number = fmt::format("{}", rank);
   const auto count = fmt::format("{}", plan.ranks);
-  const std::map<std::string_view, std::string> ours = {
+  const Place place = placeOf(rank, plan.ranks, plan.hosts.value_or(1));
+  const auto host = fmt::format("{}", place.host);
+  std::map<std::string_view, std::string> ours = {
       {"TUTTI_RANK", number},
       {"TUTTI_WORLD_SIZE", count},
       {"TUTTI_ID_FILE", plan.id_file},
       {"RANK", number},
       {"WORLD_SIZE", count},
-      {"LOCAL_RANK", number},
-      {"LOCAL_WORLD_SIZE", count},
+      {"LOCAL_RANK", fmt::format("{}", place.local_rank)},
+      {"LOCAL_WORLD_SIZE", fmt::format("{}", place.local_ranks)},
+      {"NODE_RANK", host},
+      {"GROUP_RANK", host},
       // The launcher's rendezvous has that port; one that a rank opens for itself could not.
       {"TUTTI_BOOTSTRAP_PORT", ""},
   };
+  if (plan.hosts) ours["NCCL_HOSTID"] = hostName(place.host);
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;

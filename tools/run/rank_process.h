@@ -16,6 +16,8 @@ struct LaunchPlan {
   std::string path;                    ///< the executable
   std::vector<std::string> arguments;  ///< argv, the program's name as the user wrote it first
   int ranks = 1;
+  std::optional<int>
+      hosts;  ///< that the ranks are divided among; absent: they are on this one, under its own name
   std::string id_file;
   std::vector<int> cores;  ///< rank r runs on cores[r % size]; empty: wherever the scheduler likes
 };
