@@ -71,8 +71,7 @@ TcpNetwork::TcpNetwork(UniqueFd listener, const Secret& secret, int rank, std::v
           .reconnect_timeout = options_.reconnect_timeout,
           .is_retired =
               [this](int peer) {
-                return retired_[static_cast<std::size_t>(peer)].load(std::memory_order_relaxed) ||
-                       has_ended_;
+                return retired_[static_cast<std::size_t>(peer)].load(std::memory_order_relaxed) || has_ended_;
               },
           .fail = [this](const std::string& text) { failures_.push_back(text); },
       },
@@ -268,7 +267,8 @@ TcpNetwork::Visit TcpNetwork::visit() {
 
 bool TcpNetwork::isSettled() const {
   return std::all_of(sending_.begin(), sending_.end(), [](const auto* link) { return link->isSettled(); }) &&
-         std::all_of(receiving_.begin(), receiving_.end(), [](const auto* link) { return link->isSettled(); });
+         std::all_of(receiving_.begin(), receiving_.end(),
+                     [](const auto* link) { return link->isSettled(); });
 }
 
 bool TcpNetwork::drain(Clock::time_point deadline) {

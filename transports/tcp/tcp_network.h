@@ -1,5 +1,5 @@
-// The TCP links of one rank of one communicator: with every rank on another host, in both directions, on every
-// lane.
+// The TCP links of one rank of one communicator: with every rank on another host, in both directions, on
+// every lane.
 //
 // A link is one connection, made when there is first something to send. Each side keeps the link's ring in
 // memory of its own, which executors use as they use a ring in shared memory; Progress moves slots one way,
@@ -43,12 +43,12 @@ struct TcpOptions {
   std::uint32_t lanes = 1;
   std::uint32_t slot_count = 8;
   std::uint32_t slot_bytes = 131072;
-  bool checksums = false;                           ///< of payloads; headers always carry a check
+  bool checksums = false;                              ///< of payloads; headers always carry a check
   std::chrono::milliseconds reconnect_timeout{10000};  ///< a lost connection must be healed within
   /// A link could not be healed: code and what to tell the user. Called by the thread that drives, while it
   /// drives, at most once per link. May call retire() and halt().
-  std::function<void(ncclResult_t, const std::string&)> fail;
-  std::string faults;  ///< to inject, for tests; see transports/README.md
+  std::function<void(ncclResult_t, const std::string&)> fail = {};
+  std::string faults = {};  ///< to inject, for tests; see transports/README.md
 };
 
 class TcpNetwork final : public Progress {
@@ -66,7 +66,8 @@ class TcpNetwork final : public Progress {
   LinkView inbound(std::uint32_t lane, int peer) const;
   LinkView outbound(std::uint32_t lane, int peer) const;
 
-  /// Around everything that a caller does with links. Pairs nest; the outermost one keeps others from driving.
+  /// Around everything that a caller does with links. Pairs nest; the outermost one keeps others from
+  /// driving.
   void enter();
   /// Sends what is pending, as far as that is possible without waiting.
   void leave();
@@ -144,11 +145,11 @@ class TcpNetwork final : public Progress {
   std::recursive_mutex turn_;  ///< held by the thread that drives; guards all that follows
   int depth_ = 0;
   bool is_halted_ = false;
-  bool has_ended_ = false;     ///< drained
+  bool has_ended_ = false;  ///< drained
   std::uint64_t polls_ = 0;
-  std::vector<Pair> pairs_;             ///< by peer and lane
+  std::vector<Pair> pairs_;              ///< by peer and lane
   std::vector<std::uint32_t> hot_lane_;  ///< by peer: where it sent last
-  std::vector<SendingLink*> sending_;   ///< those that were used
+  std::vector<SendingLink*> sending_;    ///< those that were used
   std::vector<ReceivingLink*> receiving_;
   std::unique_ptr<Door> door_;
   std::vector<std::string> failures_;  ///< to be delivered
