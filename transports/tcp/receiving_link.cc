@@ -79,6 +79,7 @@ void ReceivingLink::close() {
 // Slots.
 
 void ReceivingLink::receive() {
+  is_readable_ = false;
   if (state_ != State::open) return;
   const StreamStatus status = reader_.pump(context_.wire, socket_.get(), *this);
   is_readable_ = status == StreamStatus::more;

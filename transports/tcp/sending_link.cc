@@ -194,6 +194,7 @@ void SendingLink::sayBye() {
 // Credits.
 
 void SendingLink::receive() {
+  is_readable_ = false;
   if (state_ != State::open) return;
   const StreamStatus status = reader_.pump(context_.wire, socket_.get(), *this);
   is_readable_ = status == StreamStatus::more;

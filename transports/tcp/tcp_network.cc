@@ -165,12 +165,12 @@ void TcpNetwork::poll(int peer) {
 }
 
 void TcpNetwork::nap(std::chrono::nanoseconds limit) {
-  if (!is_halted_) {
-    flushCredits();
-    service();
-  }
-  sleep(limit);
-  if (!is_halted_) service();
+  if (is_halted_) return sleep(limit);
+  flushCredits();
+  service();
+  // What was read of a socket only in part is reported by no event.
+  if (!isReadable()) sleep(limit);
+  service();
 }
 
 // ppoll of the epoll descriptor: in nanoseconds on every kernel.
@@ -242,15 +242,17 @@ void TcpNetwork::deliverFailures() {
 
 // The Watcher.
 
+bool TcpNetwork::isReadable() const {
+  return std::any_of(sending_.begin(), sending_.end(), [](const auto* link) { return link->isReadable(); }) ||
+         std::any_of(receiving_.begin(), receiving_.end(),
+                     [](const auto* link) { return link->isReadable(); });
+}
+
 bool TcpNetwork::isPending() const {
-  if (door_->isBusy()) return true;
-  for (const SendingLink* link : sending_) {
-    if (link->isPending()) return true;
-  }
-  for (const ReceivingLink* link : receiving_) {
-    if (link->isPending()) return true;
-  }
-  return false;
+  return door_->isBusy() ||
+         std::any_of(sending_.begin(), sending_.end(), [](const auto* link) { return link->isPending(); }) ||
+         std::any_of(receiving_.begin(), receiving_.end(),
+                     [](const auto* link) { return link->isPending(); });
 }
 
 TcpNetwork::Visit TcpNetwork::visit() {
@@ -258,6 +260,8 @@ TcpNetwork::Visit TcpNetwork::visit() {
   if (!turn || depth_ != 0) return Visit::busy;
   if (!is_halted_) {
     service();
+    // All that the rings have room for, which ends this.
+    while (isReadable() && !is_halted_) service();
     flushCredits();
     if (isPending()) return Visit::again;
   }

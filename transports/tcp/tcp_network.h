@@ -54,7 +54,7 @@ struct TcpOptions {
 class TcpNetwork final : public Progress {
  public:
   /// `listener` listens at the address that the peers know; the secret is the communicator's. `peers` is by
-  /// rank. Starts libsodium's users: sodium_init() must have been called. Throws Error.
+  /// rank. sodium_init() must have been called. Throws Error.
   TcpNetwork(UniqueFd listener, const Secret& secret, int rank, std::vector<TcpPeer> peers,
              TcpOptions options);
   TcpNetwork(const TcpNetwork&) = delete;
@@ -72,7 +72,7 @@ class TcpNetwork final : public Progress {
   /// Sends what is pending, as far as that is possible without waiting.
   void leave();
 
-  // Between enter() and leave().
+  // Between enter() and leave(). Whoever has posted or released calls push(peer), or polls for that peer.
   void poll(int peer) override;
   void push(int peer) override;
   void nap(std::chrono::nanoseconds limit) override;
@@ -127,6 +127,7 @@ class TcpNetwork final : public Progress {
   void handle(std::uint64_t token);
   void service();
   void flushCredits();
+  bool isReadable() const;
   bool isPending() const;
   bool isSettled() const;
   void deliverFailures();
