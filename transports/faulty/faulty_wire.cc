@@ -107,8 +107,8 @@ void FaultyWire::schedule(Active& active, std::uint64_t from) {
   active.next = kNever;
   if (!active.fault.every) return;
   const std::uint64_t every = *active.fault.every;
-  active.next = from + (random_ ? std::uniform_int_distribution<std::uint64_t>(1, 2 * every - 1)(*random_)
-                                : every);
+  active.next =
+      from + (random_ ? std::uniform_int_distribution<std::uint64_t>(1, 2 * every - 1)(*random_) : every);
 }
 
 bool FaultyWire::isDelayed(const Active& active, int fd) {

@@ -58,7 +58,7 @@ class FaultyWire final : public Wire {
   std::unique_ptr<Wire> wire_;
   std::optional<std::mt19937_64> random_;
   std::vector<Active> faults_;
-  std::uint64_t position_ = 0;              ///< bytes sent so far
+  std::uint64_t position_ = 0;               ///< bytes sent so far
   std::map<int, Clock::time_point> delays_;  ///< by socket: when its bytes may move
 };
 

@@ -53,7 +53,7 @@ class Door {
   std::uint64_t next_token_;
   Find find_;
   bool has_news_ = true;
-  bool is_knocking_ = true;  ///< somebody may wait at the listener
+  bool is_knocking_ = true;                           ///< somebody may wait at the listener
   std::vector<std::unique_ptr<Stranger>> strangers_;  ///< the oldest first
 };
 

@@ -43,8 +43,6 @@ CreditFrame sealed(CreditFrame frame) {
 
 bool isIntact(const CreditFrame& frame) { return frame.check == checkOf(frame); }
 
-std::uint64_t checksumOf(std::span<const std::byte> bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
-}
+std::uint64_t checksumOf(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 }  // namespace tutti

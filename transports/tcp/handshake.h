@@ -1,6 +1,6 @@
-// What opens a connection of a link, inside a SecureChannel. The dialing sender says which link it is for, the
-// receiver answers where that link stands; then the channel is given up for frames. The sender sends no frame
-// before it has the answer.
+// What opens a connection of a link, inside a SecureChannel. The dialing sender says which link it is for,
+// the receiver answers where that link stands; then the channel is given up for frames. The sender sends no
+// frame before it has the answer.
 #pragma once
 
 #include <cstdint>

@@ -28,8 +28,8 @@ LinkMemory::LinkMemory(std::size_t link_count, std::uint32_t slot_count, std::ui
                   aligned(std::size_t{slot_count} * std::size_t{slot_bytes}) + kAlign),
       bytes_(link_count * link_bytes_) {
   if (bytes_ == 0) return;
-  void* memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                        -1, 0);
+  void* memory =
+      ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
     throw Error(ncclSystemError,
                 fmt::format("TCP links: reserving {} bytes of address space: {} (errno {}). Raise the limit "

@@ -1,8 +1,6 @@
 #include "transports/tcp/receiving_link.h"
 
 #include <fmt/format.h>
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -29,7 +27,7 @@ std::optional<Answer> ReceivingLink::fence(const Hello& hello, Clock::time_point
   socket_ = {};
   // What was sent may not have arrived.
   credited_ = hello.released;
-  credit_ = {};
+  has_credit_ = false;
   return Answer{.posted = posted()};
 }
 
@@ -81,6 +79,7 @@ void ReceivingLink::close() {
 // Slots.
 
 void ReceivingLink::receive() {
+  is_readable_ = false;
   if (state_ != State::open) return;
   const StreamStatus status = reader_.pump(context_.wire, socket_.get(), *this);
   is_readable_ = status == StreamStatus::more;
@@ -115,7 +114,8 @@ bool ReceivingLink::end() {
     return true;
   }
   const std::uint64_t sequence = arriving_.sequence;
-  if (context_.checksums && checksumOf({view_.slot(sequence), arriving_.bytes}) != arriving_.from) return false;
+  if (context_.checksums && checksumOf({view_.slot(sequence), arriving_.bytes}) != arriving_.from)
+    return false;
   view_.header(sequence) = arriving_;
   usual_bytes_ = arriving_.bytes;
   // Publishes slot and header; pairs with the acquire in await.
@@ -141,15 +141,15 @@ bool ReceivingLink::isDue() const {
 }
 
 void ReceivingLink::push(Credits credits) {
-  if (state_ != State::open || !owesCredits()) return;
+  if (state_ != State::open || !(owesCredits() || owesBye())) return;
   if (credits == Credits::lazily && !writer_.isInside() && !isDue()) return;
   if (writer_.pump(context_.wire, socket_.get(), *this) == StreamStatus::broken) lost(writer_.problem());
 }
 
-/// Up to the next slot with a result, or all that is owed.
+/// Up to the next slot with a result, or all that is owed; at the end good-bye.
 void ReceivingLink::makeCredit() {
   const std::uint64_t released = this->released();
-  credit_ = {.released = released};
+  credit_ = {.released = released, .is_bye = owesCredits() ? 0U : 1U};
   for (std::uint64_t sequence = credited_; sequence < released; ++sequence) {
     if (!hasResult(sequence)) continue;
     const std::uint32_t bytes = view_.header(sequence).bytes;
@@ -158,34 +158,31 @@ void ReceivingLink::makeCredit() {
     break;
   }
   credit_ = sealed(credit_);
+  has_credit_ = true;
 }
 
 bool ReceivingLink::waiting(std::size_t k, FrameWriter::Frame* frame) {
-  if (k != 0 || !owesCredits()) return false;
-  if (credit_.released <= credited_) makeCredit();
+  if (k != 0 || !(owesCredits() || owesBye())) return false;
+  if (!has_credit_) makeCredit();
   *frame = {.header = std::as_bytes(std::span(&credit_, 1)), .payload = {}};
   if (credit_.result_bytes != 0) frame->payload = {view_.slot(credit_.released - 1), credit_.result_bytes};
   return true;
 }
 
-void ReceivingLink::sent() { credited_ = credit_.released; }
+void ReceivingLink::sent() {
+  credited_ = credit_.released;
+  bye_sent_ = credit_.is_bye != 0;
+  has_credit_ = false;
+}
 
 bool ReceivingLink::isSettled() const {
   if (state_ == State::closed || state_ == State::absent) return true;
-  return state_ == State::open && !owesCredits() && unacknowledgedBytes(socket_.get()) == 0;
+  return state_ == State::open && !owesCredits() && !owesBye() && unacknowledgedBytes(socket_.get()) == 0;
 }
 
 void ReceivingLink::sayBye() {
-  if (state_ == State::open && !writer_.isInside() && !says_bye_) {
-    const CreditFrame bye = sealed({.is_bye = 1});
-    iovec part{const_cast<CreditFrame*>(&bye), sizeof(bye)};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    context_.wire.send(socket_.get(), message);
-    ::shutdown(socket_.get(), SHUT_WR);
-  }
   says_bye_ = true;
+  push(Credits::all);
 }
 
 }  // namespace tutti

@@ -34,7 +34,9 @@ class ReceivingLink final : private FrameReader::Frames, private FrameWriter::Fr
   bool isTransient() const { return state_ == State::lost; }
   bool owesCredits() const { return credited_ < released(); }
   /// Something is left to do that no event will tell of.
-  bool isPending() const { return isTransient() || is_readable_ || (isOpen() && owesCredits()); }
+  bool isPending() const {
+    return isTransient() || is_readable_ || (isOpen() && (owesCredits() || owesBye()));
+  }
   /// The peer has all credits, or will never want them.
   bool isSettled() const;
 
@@ -53,6 +55,7 @@ class ReceivingLink final : private FrameReader::Frames, private FrameWriter::Fr
   /// The socket has news.
   void wake() { is_readable_ = true; }
   bool isReadable() const { return is_readable_; }
+  /// Ends the link in good order, where it is open.
   void sayBye();
   void close();
 
@@ -69,6 +72,7 @@ class ReceivingLink final : private FrameReader::Frames, private FrameWriter::Fr
 
   std::uint64_t posted() const { return view_.posted->value.load(std::memory_order_relaxed); }
   std::uint64_t released() const { return view_.released->value.load(std::memory_order_acquire); }
+  bool owesBye() const { return says_bye_ && !bye_sent_; }
   bool isDue() const;
   bool hasResult(std::uint64_t sequence) const;
   void makeCredit();
@@ -81,6 +85,7 @@ class ReceivingLink final : private FrameReader::Frames, private FrameWriter::Fr
   State state_ = State::absent;
   bool is_readable_ = false;
   bool says_bye_ = false;
+  bool bye_sent_ = false;
   UniqueFd socket_;
   std::uint64_t epoch_ = 0;
 
@@ -91,7 +96,9 @@ class ReceivingLink final : private FrameReader::Frames, private FrameWriter::Fr
 
   FrameWriter writer_;
   std::uint64_t credited_ = 0;  ///< slots whose credit is with the kernel
-  CreditFrame credit_;          ///< the next one, while credit_.released > credited_
+  CreditFrame credit_;          ///< the next one, while has_credit_
+
+  bool has_credit_ = false;
 
   Trouble trouble_;
   std::string problem_;  ///< why there is no connection

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <bit>
@@ -157,7 +156,10 @@ std::span<const std::byte> SendingLink::dataOf(std::uint64_t sequence) const {
 
 bool SendingLink::waiting(std::size_t k, FrameWriter::Frame* frame) {
   const std::uint64_t sequence = sent_ + k;
-  if (sequence >= posted()) return false;
+  if (sequence >= posted()) {
+    *frame = {.header = std::as_bytes(std::span(&bye_, 1)), .payload = {}};
+    return owesBye() && sequence == posted();
+  }
   if (wire_headers_.empty()) wire_headers_.resize(view_.slot_count);
   SlotHeader& wire = wire_headers_[sequence % view_.slot_count];
   const std::span<const std::byte> data = dataOf(sequence);
@@ -170,7 +172,13 @@ bool SendingLink::waiting(std::size_t k, FrameWriter::Frame* frame) {
   return true;
 }
 
-void SendingLink::sent() { ++sent_; }
+void SendingLink::sent() {
+  if (sent_ < posted()) {
+    ++sent_;
+  } else {
+    bye_sent_ = true;
+  }
+}
 
 bool SendingLink::isSettled() const {
   if (state_ == State::closed || (state_ == State::idle && !hasUnsent())) return true;
@@ -178,28 +186,22 @@ bool SendingLink::isSettled() const {
 }
 
 void SendingLink::sayBye() {
-  if (state_ == State::open && !hasUnsent() && !says_bye_) {
-    const SlotHeader bye = byeToWire(sent_);
-    iovec part{const_cast<SlotHeader*>(&bye), sizeof(bye)};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    context_.wire.send(socket_.get(), message);
-    ::shutdown(socket_.get(), SHUT_WR);
-  }
   says_bye_ = true;
+  bye_ = byeToWire(posted());
+  push();
 }
 
 // Credits.
 
 void SendingLink::receive() {
+  is_readable_ = false;
   if (state_ != State::open) return;
   const StreamStatus status = reader_.pump(context_.wire, socket_.get(), *this);
   is_readable_ = status == StreamStatus::more;
-  if (status == StreamStatus::ended || status == StreamStatus::broken) {
-    lost(reader_.problem(), Clock::now());
-  } else if (credit_.is_bye != 0) {
+  if (heard_bye_) {
     close();
+  } else if (status == StreamStatus::ended || status == StreamStatus::broken) {
+    lost(reader_.problem(), Clock::now());
   }
 }
 
@@ -223,7 +225,7 @@ std::span<std::byte> SendingLink::expected() {
 bool SendingLink::begin(const std::byte* header, std::span<std::byte>* payload) {
   std::memcpy(&credit_, header, sizeof(credit_));
   *payload = {};
-  if (!isIntact(credit_)) return false;
+  if (!isIntact(credit_) || heard_bye_) return false;
   if (credit_.is_bye != 0) return credit_.result_bytes == 0;
   if (credit_.released <= released() || credit_.released > sent_) return false;
   const std::uint64_t last = credit_.released - 1;
@@ -237,7 +239,10 @@ bool SendingLink::begin(const std::byte* header, std::span<std::byte>* payload) 
 }
 
 bool SendingLink::end() {
-  if (credit_.is_bye != 0) return true;
+  if (credit_.is_bye != 0) {
+    heard_bye_ = true;
+    return true;
+  }
   if (credit_.result_bytes != 0 && context_.checksums) {
     if (checksumOf(resultPlace(credit_.released - 1)) != credit_.checksum) return false;
   }

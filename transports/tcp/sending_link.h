@@ -1,5 +1,6 @@
 // The sender's end of a TCP link. It dials when there is something to send, and again whenever the connection
-// breaks. A slot stays in the ring until its credit has come, so the ring is all that is needed to send again.
+// breaks. A slot stays in the ring until its credit has come, so the ring is all that is needed to send
+// again.
 //
 //   idle ──► greeting ──► open ──► closed (bye)
 //               ▲  │        │
@@ -34,11 +35,9 @@ class SendingLink final : private FrameReader::Frames, private FrameWriter::Fram
   bool isIdle() const { return state_ == State::idle; }
   /// A connection is being made, or waited for.
   bool isTransient() const { return state_ == State::greeting || state_ == State::waiting; }
-  bool hasUnsent() const { return sent_ < posted() || writer_.isInside(); }
+  bool hasUnsent() const { return sent_ < posted() || writer_.isInside() || owesBye(); }
   /// Something is left to do that no event will tell of.
-  bool isPending() const {
-    return isTransient() || is_readable_ || (state_ == State::open && hasUnsent());
-  }
+  bool isPending() const { return isTransient() || is_readable_ || (state_ == State::open && hasUnsent()); }
   /// Whether the executor may be waiting for something that comes from the peer on this link.
   bool isAwaited() const {
     const std::uint64_t back = released();
@@ -56,7 +55,7 @@ class SendingLink final : private FrameReader::Frames, private FrameWriter::Fram
   /// The socket has news.
   void wake() { is_readable_ = true; }
   bool isReadable() const { return is_readable_; }
-  /// Ends the link in good order, where it is open.
+  /// Ends the link in good order, where it is open: nothing may be posted any more.
   void sayBye();
   /// Closes it as it is.
   void close();
@@ -74,6 +73,7 @@ class SendingLink final : private FrameReader::Frames, private FrameWriter::Fram
 
   std::uint64_t posted() const { return view_.posted->value.load(std::memory_order_acquire); }
   std::uint64_t released() const { return view_.released->value.load(std::memory_order_relaxed); }
+  bool owesBye() const { return says_bye_ && !bye_sent_ && state_ == State::open; }
   std::span<const std::byte> dataOf(std::uint64_t sequence) const;
   std::span<std::byte> resultPlace(std::uint64_t sequence) const;
   bool hasResult(std::uint64_t sequence) const;
@@ -90,6 +90,8 @@ class SendingLink final : private FrameReader::Frames, private FrameWriter::Fram
   State state_ = State::idle;
   bool is_readable_ = false;
   bool says_bye_ = false;
+  bool bye_sent_ = false;
+  bool heard_bye_ = false;
   UniqueFd socket_;
   std::unique_ptr<SecureChannel> channel_;  ///< while greeting
   bool hello_sent_ = false;
@@ -98,6 +100,7 @@ class SendingLink final : private FrameReader::Frames, private FrameWriter::Fram
   FrameReader reader_{sizeof(CreditFrame)};
   CreditFrame credit_;
   FrameWriter writer_;
+  SlotHeader bye_;
   std::vector<SlotHeader> wire_headers_;  ///< of the slots in the ring, made when they are first sent
   std::uint64_t encoded_ = 0;             ///< slots whose wire header was made
   std::uint64_t sent_ = 0;                ///< slots that are with the kernel

@@ -71,8 +71,7 @@ TcpNetwork::TcpNetwork(UniqueFd listener, const Secret& secret, int rank, std::v
           .reconnect_timeout = options_.reconnect_timeout,
           .is_retired =
               [this](int peer) {
-                return retired_[static_cast<std::size_t>(peer)].load(std::memory_order_relaxed) ||
-                       has_ended_;
+                return retired_[static_cast<std::size_t>(peer)].load(std::memory_order_relaxed) || has_ended_;
               },
           .fail = [this](const std::string& text) { failures_.push_back(text); },
       },
@@ -166,12 +165,12 @@ void TcpNetwork::poll(int peer) {
 }
 
 void TcpNetwork::nap(std::chrono::nanoseconds limit) {
-  if (!is_halted_) {
-    flushCredits();
-    service();
-  }
-  sleep(limit);
-  if (!is_halted_) service();
+  if (is_halted_) return sleep(limit);
+  flushCredits();
+  service();
+  // What was read of a socket only in part is reported by no event.
+  if (!isReadable()) sleep(limit);
+  service();
 }
 
 // ppoll of the epoll descriptor: in nanoseconds on every kernel.
@@ -243,15 +242,17 @@ void TcpNetwork::deliverFailures() {
 
 // The Watcher.
 
+bool TcpNetwork::isReadable() const {
+  return std::any_of(sending_.begin(), sending_.end(), [](const auto* link) { return link->isReadable(); }) ||
+         std::any_of(receiving_.begin(), receiving_.end(),
+                     [](const auto* link) { return link->isReadable(); });
+}
+
 bool TcpNetwork::isPending() const {
-  if (door_->isBusy()) return true;
-  for (const SendingLink* link : sending_) {
-    if (link->isPending()) return true;
-  }
-  for (const ReceivingLink* link : receiving_) {
-    if (link->isPending()) return true;
-  }
-  return false;
+  return door_->isBusy() ||
+         std::any_of(sending_.begin(), sending_.end(), [](const auto* link) { return link->isPending(); }) ||
+         std::any_of(receiving_.begin(), receiving_.end(),
+                     [](const auto* link) { return link->isPending(); });
 }
 
 TcpNetwork::Visit TcpNetwork::visit() {
@@ -259,6 +260,8 @@ TcpNetwork::Visit TcpNetwork::visit() {
   if (!turn || depth_ != 0) return Visit::busy;
   if (!is_halted_) {
     service();
+    // All that the rings have room for, which ends this.
+    while (isReadable() && !is_halted_) service();
     flushCredits();
     if (isPending()) return Visit::again;
   }
@@ -268,7 +271,8 @@ TcpNetwork::Visit TcpNetwork::visit() {
 
 bool TcpNetwork::isSettled() const {
   return std::all_of(sending_.begin(), sending_.end(), [](const auto* link) { return link->isSettled(); }) &&
-         std::all_of(receiving_.begin(), receiving_.end(), [](const auto* link) { return link->isSettled(); });
+         std::all_of(receiving_.begin(), receiving_.end(),
+                     [](const auto* link) { return link->isSettled(); });
 }
 
 bool TcpNetwork::drain(Clock::time_point deadline) {

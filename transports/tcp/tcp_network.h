@@ -48,14 +48,14 @@ struct TcpOptions {
   std::chrono::milliseconds reconnect_timeout{10000};  ///< a lost connection must be healed within
   /// A link could not be healed: code and what to tell the user. Called by the thread that drives, while it
   /// drives, at most once per link. May call retire() and halt().
-  std::function<void(ncclResult_t, const std::string&)> fail;
-  std::string faults;  ///< to inject, for tests; see transports/README.md
+  std::function<void(ncclResult_t, const std::string&)> fail = {};
+  std::string faults = {};  ///< to inject, for tests; see transports/README.md
 };
 
 class TcpNetwork final : public Network {
  public:
   /// `listener` listens at the address that the peers know; the secret is the communicator's. `peers` is by
-  /// rank. Starts libsodium's users: sodium_init() must have been called. Throws Error.
+  /// rank. sodium_init() must have been called. Throws Error.
   TcpNetwork(UniqueFd listener, const Secret& secret, int rank, std::vector<TcpPeer> peers,
              TcpOptions options);
   TcpNetwork(const TcpNetwork&) = delete;
@@ -73,7 +73,7 @@ class TcpNetwork final : public Network {
   /// Sends what is pending, as far as that is possible without waiting.
   void leave() override;
 
-  // Between enter() and leave().
+  // Between enter() and leave(). Whoever has posted or released calls push(peer), or polls for that peer.
   void poll(int peer) override;
   void push(int peer) override;
   void nap(std::chrono::nanoseconds limit) override;
@@ -123,6 +123,7 @@ class TcpNetwork final : public Network {
   void handle(std::uint64_t token);
   void service();
   void flushCredits();
+  bool isReadable() const;
   bool isPending() const;
   bool isSettled() const;
   void deliverFailures();
