@@ -98,6 +98,7 @@ void TreeChannels::pump() {
 
 std::optional<Bytes> TreeChannels::take(int rank) {
   Channel* channel = find(rank);
+  read(*channel);  // it may have arrived behind another one
   if (channel->inbox.empty()) return std::nullopt;
   Bytes message = std::move(channel->inbox.front());
   channel->inbox.pop_front();

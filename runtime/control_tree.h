@@ -70,7 +70,7 @@ class TreeChannels {
   bool wantsToWrite() const;
   bool hasEnded(int rank) const { return find(rank)->ended; }
 
-  /// The next message of a neighbour, if it is here.
+  /// The next message of a neighbour, if it is here. Throws Error when it tells of a failure.
   std::optional<Bytes> take(int rank);
   /// Throws Error when the neighbour, from which a message is awaited, has left.
   void requirePresent(int rank) const;

@@ -17,6 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kMostDrops = 7;
+constexpr milliseconds kQuick{500};  ///< what is dropped later was not refused: the listener was crowded
 constexpr milliseconds kFirstPause{50};
 constexpr milliseconds kLongestPause{400};
 
@@ -50,13 +51,14 @@ void Dial::pump() {
   if (socket_) finishConnect();
   if (channel_ && !channel_->pump() && !established()) {
     const std::string problem = channel_->problem();
-    ++drops_;
+    if (Clock::now() - started_ < kQuick) ++drops_;
     endAttempt(0, problem.empty() ? "the other end closed the connection" : problem);
   }
 }
 
 void Dial::start() {
   int error = 0;
+  started_ = Clock::now();
   socket_ = startConnect(terms_.to, &error);
   if (!socket_) endAttempt(error, std::strerror(error));
 }

@@ -16,7 +16,8 @@
 namespace tutti {
 
 /// Connects and proves the secret. Non-blocking; used by one thread. A connection that ends before the other
-/// end has proved itself is tried again a few times: a crowded listener drops whom it does not know yet.
+/// end has proved itself is tried again: a crowded listener drops whom it does not know yet. When that
+/// happens several times at once, it is a refusal.
 class Dial {
  public:
   struct Terms {
@@ -54,7 +55,8 @@ class Dial {
   UniqueFd socket_;                       ///< while it connects
   std::optional<SecureChannel> channel_;  ///< afterwards
   Clock::time_point next_;                ///< when the next attempt is due
-  int drops_ = 0;                         ///< attempts that the other end dropped
+  Clock::time_point started_;             ///< when the last one began
+  int drops_ = 0;                         ///< attempts that the other end dropped at once
   int attempts_ = 0;
   bool failed_ = false;
   int error_ = 0;

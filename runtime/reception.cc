@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr auto kProofTime = std::chrono::seconds(5);  ///< a connection must have spoken within
-constexpr auto kLeastTime = milliseconds(300);        ///< nobody is dropped sooner, however many wait
+constexpr auto kLeastTime = milliseconds(1000);       ///< nobody is dropped sooner, however many wait
 
 }  // namespace
 
@@ -41,7 +41,7 @@ void Reception::acceptAll() {
       if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(milliseconds(10));
       return;
     }
-    if (strangers_.size() == most_) strangers_.pop_front();
+    while (strangers_.size() >= most_) strangers_.pop_front();
     strangers_.push_back(
         {SecureChannel(std::move(socket), secret_, SecureChannel::Role::server), Clock::now()});
   }

@@ -35,6 +35,9 @@ class Reception {
   /// Accepts, reads, drops; returns those who have proved themselves and spoken.
   std::vector<Guest> attend();
 
+  /// Holds fewer from now on.
+  void limit(std::size_t most) { most_ = most; }
+
   /// Drops everybody and gives the listener away.
   UniqueFd takeListener();
 

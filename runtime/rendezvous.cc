@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "runtime/bootstrap_messages.h"
-#include "runtime/core/types.h"
 #include "runtime/dial.h"
 #include "runtime/reception.h"
 #include "transports/interfaces.h"
@@ -30,13 +29,14 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::size_t kMostStrangers = 24;
-constexpr std::size_t kMostCalls = 8;  ///< connections to joined ranks at once
-constexpr seconds kLinger{10};         ///< how long late ranks still hear of a failure
-constexpr seconds kTellTime{2};        ///< for telling one rank of it
-constexpr seconds kProbeTime{5};       ///< an unanswered probe is given up
-constexpr int kProbesPerSecond = 256;  ///< of all ranks together
-constexpr seconds kCallTime{60};       ///< rank 0, which joined, answers within
+constexpr std::size_t kMostStrangers = 40;
+constexpr std::size_t kMostLateStrangers = 8;  ///< once all ranks have joined
+constexpr std::size_t kMostCalls = 8;          ///< connections to joined ranks at once
+constexpr seconds kLinger{10};                 ///< how long late ranks still hear of a failure
+constexpr seconds kTellTime{2};                ///< for telling one rank of it
+constexpr seconds kProbeTime{5};               ///< an unanswered probe is given up
+constexpr int kProbesPerSecond = 256;          ///< of all ranks together
+constexpr seconds kCallTime{60};               ///< rank 0, which joined, answers within
 
 class Rendezvous {
  public:
@@ -120,9 +120,9 @@ class Rendezvous {
                        join.rank, join.where.pid, join.protocol_version, others, kProtocolVersion)});
     }
     if (nranks_ == 0) {
-      if (join.nranks < 1 || join.nranks > kMaxRanks) {
+      if (join.nranks < 1 || join.nranks > kMostRanks) {
         return fail({ncclInvalidArgument,
-                     fmt::format("{} says {} ranks; 1 to {} may be", who, join.nranks, kMaxRanks)});
+                     fmt::format("{} says {} ranks; 1 to {} may be", who, join.nranks, kMostRanks)});
       }
       nranks_ = join.nranks;
       deadline_ = Clock::now() + init_timeout_;
@@ -180,6 +180,7 @@ class Rendezvous {
 
   void serveRoot() {
     visits_.clear();
+    reception_.limit(kMostLateStrangers);
     if (!root_) return callRoot();
     const bool is_open = root_->pump();
     if (const auto received = root_->receive()) {

@@ -162,9 +162,9 @@ InterfaceChoice chooseInterfaces(const std::vector<Interface>& all, const Networ
   }
   const auto rank = [&](const Candidate& candidate) {
     const NetAddress& address = candidate.interface->address;
-    const bool is_named = candidate.entry != kNoEntry;
-    return std::tuple(!candidate.refusal.empty(), candidate.entry, !is_named && isLoopback(address),
-                      address.family == Family::ipv6, isLinkLocal(address));
+    return std::tuple(!candidate.refusal.empty(), candidate.entry, isLoopback(address),
+                      isBridgeOfContainers(candidate.interface->name), address.family == Family::ipv6,
+                      isLinkLocal(address));
   };
   std::ranges::stable_sort(candidates, [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
   InterfaceChoice choice;

@@ -31,9 +31,10 @@ struct InterfaceChoice {
 ///   =NAME      the interface of that name; = before the whole list says so for all of it
 ///   ADDRESS/N  addresses of that network
 ///   ^ before the whole list excludes what it names
-/// Entries that come first are preferred; then IPv4, then what is not link-local. Without a list, or with one
-/// that excludes: interfaces that are up, without bridges of containers; loopback only where nothing else is.
-/// Throws Error(ncclInvalidUsage), with every address and why it was refused, when nothing is left.
+/// Entries that come first are preferred; then what is neither loopback nor a bridge of containers; then
+/// IPv4; then what is not link-local. Without a list, or with one that excludes, bridges of containers are
+/// out. Interfaces that are down always are. Throws Error(ncclInvalidUsage), with every address and why it
+/// was refused, when nothing is left.
 InterfaceChoice chooseInterfaces(const std::vector<Interface>& all, const NetworkSettings& settings);
 
 /// A link-local IPv6 address of another host, with the interface of this host that leads there: the first

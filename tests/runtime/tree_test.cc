@@ -1,0 +1,293 @@
+// The tree of ranks: all-gathers of many sizes, and how a failure reaches everybody.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/bootstrap.h"
+#include "runtime/dial.h"
+#include "runtime/process.h"
+#include "runtime/rendezvous.h"
+#include "tests/harness/ranks.h"
+#include "transports/listener.h"
+#include "transports/socket_address.h"
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+using std::chrono::seconds;
+
+Deadline in(std::chrono::milliseconds time) { return std::chrono::steady_clock::now() + time; }
+
+UniqueId open(const NetworkSettings& network = {}) {
+  Process::instance();  // starts libsodium
+  return decode(openRendezvous(
+      {.init_timeout = seconds(60), .network = network, .is_for_this_process = network.interfaces.empty()}));
+}
+
+/// 512 bytes, of which every word depends on the rank.
+struct Value {
+  std::array<std::int32_t, 128> words;
+};
+
+Value valueOf(int rank, int round) {
+  Value value{};
+  for (std::size_t i = 0; i < value.words.size(); ++i) {
+    value.words[i] = rank * 1000 + round * 500 + static_cast<std::int32_t>(i);
+  }
+  return value;
+}
+
+void requireGathered(Bootstrap& bootstrap, int nranks, int rank, int round) {
+  const auto all = bootstrap.allGather(valueOf(rank, round));
+  if (all.size() != static_cast<std::size_t>(nranks)) throw std::runtime_error("wrong number of values");
+  for (int peer = 0; peer < nranks; ++peer) {
+    if (all[static_cast<std::size_t>(peer)].words != valueOf(peer, round).words) {
+      throw std::runtime_error("wrong value");
+    }
+  }
+}
+
+std::vector<std::string> meet(const UniqueId& id, int nranks, const NetworkSettings& network = {}) {
+  return test::runThreads(nranks, [&](int rank) {
+    Bootstrap bootstrap(id, nranks, rank, network, in(seconds(60)));
+    for (int round = 0; round < 3; ++round) requireGathered(bootstrap, nranks, rank, round);
+    bootstrap.barrier();
+    bootstrap.leave();
+  });
+}
+
+class Tree : public testing::TestWithParam<int> {};
+
+TEST_P(Tree, GathersAllValues) { EXPECT_EQ(meet(open(), GetParam()), test::noErrors(GetParam())); }
+
+TEST_P(Tree, FailureOfOneIsTheErrorOfAll) {
+  const int nranks = GetParam();
+  for (const int failing : {0, nranks / 2, nranks - 1}) {
+    const UniqueId id = open();
+    const auto errors = test::runThreads(nranks, [&](int rank) {
+      Bootstrap bootstrap(id, nranks, rank, {}, in(seconds(60)));
+      requireGathered(bootstrap, nranks, rank, 0);
+      if (rank == failing) {
+        bootstrap.fail("no memory there");
+        throw std::runtime_error("failed");
+      }
+      requireGathered(bootstrap, nranks, rank, 1);
+    });
+    for (int rank = 0; rank < nranks; ++rank) {
+      EXPECT_EQ(errors[static_cast<std::size_t>(rank)], rank == failing ? "failed" : "no memory there");
+    }
+  }
+}
+
+TEST_P(Tree, RankThatEndsIsNamedToAll) {
+  const int nranks = GetParam();
+  for (const int ending : {0, nranks / 2, nranks - 1}) {
+    const UniqueId id = open();
+    const auto errors = test::runThreads(nranks, [&](int rank) {
+      Bootstrap bootstrap(id, nranks, rank, {}, in(seconds(60)));
+      requireGathered(bootstrap, nranks, rank, 0);
+      if (rank == ending) return;  // without a word
+      requireGathered(bootstrap, nranks, rank, 1);
+    });
+    for (int rank = 0; rank < nranks; ++rank) {
+      if (rank == ending) continue;
+      const std::string& error = errors[static_cast<std::size_t>(rank)];
+      EXPECT_EQ(error.find("rank " + std::to_string(ending) + " (pid "), 0U) << error;
+      EXPECT_NE(error.find("left while the communicator was being made"), std::string::npos) << error;
+    }
+  }
+}
+
+TEST_P(Tree, IsHandedOver) {
+  const int nranks = GetParam();
+  const UniqueId id = open();
+  // What a child says to its parent's next owner, right after the last collective, gets there.
+  const auto errors = test::runThreads(nranks, [&](int rank) {
+    Bootstrap bootstrap(id, nranks, rank, {}, in(seconds(60)));
+    requireGathered(bootstrap, nranks, rank, 0);
+    bootstrap.barrier();
+    ControlTree tree = bootstrap.takeTree();
+    const UniqueFd listener = bootstrap.takeListener();
+    if (localAddress(listener.get()) != bootstrap.address()) throw std::runtime_error("another listener");
+    if (tree.parent.has_value() != (rank != 0)) throw std::runtime_error("wrong parent");
+    if (tree.children.size() != treeChildren(rank, nranks).size()) throw std::runtime_error("wrong children");
+    if (tree.parent) {
+      tree.parent->channel.send(bytesOf(rank));
+      while (tree.parent->channel.pump() && tree.parent->channel.wantsToWrite()) std::this_thread::yield();
+    }
+    for (Neighbour& child : tree.children) {
+      std::optional<Bytes> received;
+      while (!(received = child.channel.receive()) && child.channel.pump()) std::this_thread::yield();
+      if (!received) received = child.channel.receive();
+      int said = -1;
+      if (received && received->size() == sizeof(said)) std::memcpy(&said, received->data(), sizeof(said));
+      if (said != child.rank) throw std::runtime_error("a child's word is lost");
+    }
+  });
+  EXPECT_EQ(errors, test::noErrors(nranks));
+}
+
+INSTANTIATE_TEST_SUITE_P(Numbers, Tree, testing::Values(1, 2, 17, 18, 40));
+
+TEST(TreeShape, ParentsAndChildrenAgree) {
+  for (const int nranks : {1, 2, 16, 17, 18, 273, 274, 1024}) {
+    int children = 0;
+    for (int rank = 0; rank < nranks; ++rank) {
+      const auto mine = treeChildren(rank, nranks);
+      children += static_cast<int>(mine.size());
+      EXPECT_LE(mine.size(), 16U);
+      for (const int child : mine) EXPECT_EQ(treeParent(child), rank);
+    }
+    EXPECT_EQ(children, nranks - 1);
+  }
+}
+
+TEST(Networks, RanksMeetOverIpv6) {
+  NetworkSettings network{};
+  network.interfaces = "=lo";
+  network.family = "AF_INET6";
+  const UniqueId id = open(network);
+  EXPECT_EQ(hostText(id.address), "::1");
+  EXPECT_EQ(meet(id, 18, network), test::noErrors(18));
+}
+
+TEST(Networks, RanksListenInThePortRange) {
+  NetAddress probe = parseNumericHost("127.0.0.1").value();
+  listenOn(probe, {}, "");  // finds a place in the port space; closed again
+  NetworkSettings network{};
+  network.interfaces = "lo";
+  network.first_port = std::min<std::uint16_t>(probe.port, 65000);
+  network.last_port = static_cast<std::uint16_t>(network.first_port + 40);
+  const UniqueId id = open(network);
+  EXPECT_GE(id.address.port, network.first_port);
+  EXPECT_LE(id.address.port, network.last_port);
+  const auto errors = test::runThreads(3, [&](int rank) {
+    Bootstrap bootstrap(id, 3, rank, network, in(seconds(30)));
+    if (bootstrap.address().port < network.first_port || bootstrap.address().port > network.last_port) {
+      throw std::runtime_error("outside the range");
+    }
+    bootstrap.barrier();
+    bootstrap.leave();
+  });
+  EXPECT_EQ(errors, test::noErrors(3));
+}
+
+TEST(Networks, ARankWithoutAnInterfaceIsTheErrorOfAll) {
+  const UniqueId id = open();
+  const auto errors = test::runThreads(3, [&](int rank) {
+    NetworkSettings network{};
+    if (rank == 1) network.interfaces = "nosuch";
+    Bootstrap bootstrap(id, 3, rank, network, in(seconds(30)));
+    bootstrap.barrier();
+  });
+  EXPECT_EQ(errors[1].find("no network interface is left by NCCL_SOCKET_IFNAME=\"nosuch\""), 0U) << errors[1];
+  for (const int rank : {0, 2}) {
+    const std::string& error = errors[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(error.find("rank 1 (pid "), 0U) << error;
+    EXPECT_NE(error.find("NCCL_SOCKET_IFNAME=\"nosuch\""), std::string::npos) << error;
+  }
+}
+
+RankAddress stranger(const NetAddress& address = {}) {
+  RankAddress where{.address = address, .pid = 4711, .host = {}};
+  ::gethostname(where.host.data(), where.host.size() - 1);
+  return where;
+}
+
+/// Joins by hand; returns the error that the rendezvous answers with, or "joined".
+std::string join(const UniqueId& id, const JoinMessage& join) {
+  Dial dial({.to = id.address, .secret = id.secret, .deadline = in(seconds(30))});
+  for (dial.pump(); !dial.established() && !dial.failed(); dial.pump()) std::this_thread::yield();
+  if (!dial.established()) return "not let in: " + dial.problem();
+  SecureChannel channel = dial.take();
+  channel.send(message(MessageType::join, bytesOf(join)));
+  std::optional<Bytes> answer;
+  while (!(answer = channel.receive()) && channel.pump()) std::this_thread::yield();
+  if (!answer) answer = channel.receive();
+  if (!answer) return "no answer";
+  return typeOf(*answer) == MessageType::joined ? "joined" : readFailed(payloadOf(*answer)).what();
+}
+
+/// What a lone rank 0 of 2 is told after `other` has joined.
+std::string errorOfRank0(const JoinMessage& other, std::string* answer) {
+  const UniqueId id = open();
+  std::string error;
+  std::thread rank_0([&] {
+    try {
+      Bootstrap bootstrap(id, 2, 0, {}, in(seconds(30)));
+    } catch (const Error& e) {
+      error = e.what();
+    }
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // rank 0 comes first
+  *answer = join(id, other);
+  rank_0.join();
+  return error;
+}
+
+TEST(Joining, AnotherVersionIsNamedToBoth) {
+  std::string answer;
+  const std::string error =
+      errorOfRank0({.protocol_version = 99, .nranks = 2, .rank = 1, .where = stranger()}, &answer);
+  EXPECT_EQ(error, answer);
+  for (const char* words : {"rank 1 (pid 4711)", "version 99", "rank 0 (pid ", "version 2"}) {
+    EXPECT_NE(error.find(words), std::string::npos) << words << " in: " << error;
+  }
+}
+
+TEST(Joining, AnotherNumberOfRanksIsNamedToBoth) {
+  std::string answer;
+  const std::string error = errorOfRank0({.nranks = 3, .rank = 1, .where = stranger()}, &answer);
+  EXPECT_EQ(error, answer);
+  EXPECT_NE(error.find("rank 1 (pid 4711 on " + std::string(stranger().host.data()) +
+                       ") says 3 ranks, rank 0 (pid "),
+            std::string::npos)
+      << error;
+}
+
+TEST(Joining, ARankJoinsOnce) {
+  std::string answer;
+  const std::string error = errorOfRank0({.nranks = 2, .rank = 0, .where = stranger()}, &answer);
+  EXPECT_EQ(error, answer);
+  EXPECT_NE(error.find("two processes or threads joined as rank 0: pid "), std::string::npos) << error;
+}
+
+TEST(Joining, ARankThatVanishesWhileOthersAreMissingIsNamed) {
+  // It joins by hand, with a listener that is closed: as if its process had died since.
+  NetAddress closed = parseNumericHost("127.0.0.1").value();
+  listenOn(closed, {}, "");
+  const UniqueId id = open();
+  EXPECT_EQ(join(id, {.nranks = 3, .rank = 1, .where = stranger(closed)}), "joined");
+  const auto errors = test::runThreads(1, [&](int) { Bootstrap bootstrap(id, 3, 0, {}, in(seconds(30))); });
+  EXPECT_EQ(errors[0].find("rank 1 (pid 4711 on " + std::string(stranger().host.data()) +
+                           ") left while the communicator was being made"),
+            0U)
+      << errors[0];
+}
+
+TEST(Joining, ARankThatVanishesBeforeItsParentCallsIsNamed) {
+  NetAddress closed = parseNumericHost("127.0.0.1").value();
+  listenOn(closed, {}, "");
+  const UniqueId id = open();
+  EXPECT_EQ(join(id, {.nranks = 18, .rank = 17, .where = stranger(closed)}), "joined");
+  const auto errors = test::runThreads(17, [&](int rank) {
+    Bootstrap bootstrap(id, 18, rank, {}, in(seconds(30)));
+    bootstrap.barrier();
+  });
+  for (const std::string& error : errors) {
+    EXPECT_EQ(error.find("rank 17 (pid 4711 on " + std::string(stranger().host.data()) +
+                         ") left while the communicator was being made"),
+              0U)
+        << error;
+  }
+}
+
+}  // namespace
+}  // namespace tutti
