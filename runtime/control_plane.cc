@@ -8,6 +8,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <initializer_list>
 #include <utility>
 
 #include "runtime/bootstrap_messages.h"
@@ -17,6 +18,25 @@ namespace tutti {
 namespace {
 
 using std::chrono::milliseconds;
+
+// Types of messages; those of the bootstrap are smaller.
+constexpr std::uint8_t kAsk = 32;      ///< up: somebody has waited for long
+constexpr std::uint8_t kCollect = 33;  ///< down: number of a round
+constexpr std::uint8_t kReport = 34;   ///< up: the round, what the ranks below are doing
+constexpr std::uint8_t kTable = 35;    ///< down: the round, what all ranks are doing
+constexpr std::uint8_t kNews = 36;     ///< to all: a rank failed or left; its line
+constexpr std::uint8_t kLost = 37;     ///< to all: a rank was lost
+
+/// A type byte, then the bytes of `parts`.
+Bytes compose(std::uint8_t type, std::initializer_list<std::span<const std::uint8_t>> parts) {
+  std::size_t size = 1;
+  for (const auto& part : parts) size += part.size();
+  Bytes bytes(size);
+  bytes[0] = type;
+  auto at = bytes.begin() + 1;
+  for (const auto& part : parts) at = std::copy(part.begin(), part.end(), at);
+  return bytes;
+}
 
 constexpr auto kAskEvery = milliseconds(100);
 constexpr auto kRoundTime = milliseconds(150);  ///< a node waits so long for the ranks below it
@@ -149,14 +169,7 @@ Watched::Next ControlPlane::attend() {
   if (wants_announcement_.exchange(false, std::memory_order_acq_rel) && !is_announced_) {
     is_announced_ = true;
     const Entry entry = ownEntry();
-    Bytes news{static_cast<std::uint8_t>(Type::news)};
-    const auto append = [&news](std::span<const std::uint8_t> more) {
-      news.insert(news.end(), more.begin(), more.end());
-    };
-    append(bytesOf(entry));
-    append(bytesOf(mine_.code));
-    append({reinterpret_cast<const std::uint8_t*>(mine_.text.data()), mine_.text.size()});
-    flood(news, nullptr);
+    flood(compose(kNews, {bytesOf(entry), bytesOf(mine_.code), bytesOf(mine_.text)}), nullptr);
   }
   sendAsked();
   const auto now = Clock::now();
@@ -182,7 +195,7 @@ void ControlPlane::sendAsked() {
   if (!tree_.parent) {
     startRound(++last_round_);
   } else if (isOpen(*tree_.parent)) {
-    tree_.parent->channel.send(Bytes{static_cast<std::uint8_t>(Type::ask)});
+    tree_.parent->channel.send(compose(kAsk, {}));
   }
 }
 
@@ -191,9 +204,7 @@ void ControlPlane::startRound(std::uint64_t number) {
                  .entries = {ownEntry()},
                  .missing_children = 0,
                  .deadline = Clock::now() + kRoundTime};
-  Bytes collect{static_cast<std::uint8_t>(Type::collect)};
-  const auto bytes = bytesOf(number);
-  collect.insert(collect.end(), bytes.begin(), bytes.end());
+  const Bytes collect = compose(kCollect, {bytesOf(number)});
   for (Neighbour& child : tree_.children) {
     if (!isOpen(child)) continue;
     child.channel.send(collect);
@@ -204,12 +215,9 @@ void ControlPlane::startRound(std::uint64_t number) {
 /// Sends on what was collected: up, or, at the root, to all.
 void ControlPlane::finishRound() {
   const Round round = *std::exchange(round_, std::nullopt);
-  Bytes message{static_cast<std::uint8_t>(tree_.parent ? Type::report : Type::table)};
-  const auto append = [&message](std::span<const std::uint8_t> more) {
-    message.insert(message.end(), more.begin(), more.end());
-  };
-  append(bytesOf(round.number));
-  append({reinterpret_cast<const std::uint8_t*>(round.entries.data()), round.entries.size() * sizeof(Entry)});
+  const std::span entries(reinterpret_cast<const std::uint8_t*>(round.entries.data()),
+                          round.entries.size() * sizeof(Entry));
+  const Bytes message = compose(tree_.parent ? kReport : kTable, {bytesOf(round.number), entries});
   if (tree_.parent) {
     if (isOpen(*tree_.parent)) tree_.parent->channel.send(message);
     return;
@@ -219,11 +227,14 @@ void ControlPlane::finishRound() {
 }
 
 void ControlPlane::takeTable(std::span<const Entry> entries) {
-  for (auto& answered : answered_) answered.store(false, std::memory_order_relaxed);
+  std::vector<bool> answered(answered_.size());
   for (const Entry& entry : entries) {
     if (entry.rank < 0 || entry.rank >= nranks_) continue;
-    answered_[static_cast<std::size_t>(entry.rank)].store(true, std::memory_order_release);
+    answered[static_cast<std::size_t>(entry.rank)] = true;
     store(entry);
+  }
+  for (std::size_t rank = 0; rank < answered.size(); ++rank) {
+    answered_[rank].store(answered[rank], std::memory_order_release);
   }
   told_at_.store(nanoseconds(Clock::now()), std::memory_order_release);
 }
@@ -231,29 +242,31 @@ void ControlPlane::takeTable(std::span<const Entry> entries) {
 void ControlPlane::hear(const Neighbour& from, const Bytes& message) {
   if (message.empty()) return;
   const auto payload = std::span(message).subspan(1);
-  switch (static_cast<Type>(message[0])) {
-    case Type::ask:
+  switch (message[0]) {
+    case kAsk:
       return wants_status_.store(true, std::memory_order_release);
-    case Type::collect:
-    case Type::report:
-    case Type::table:
-      return hearRound(from, static_cast<Type>(message[0]), payload, message);
-    case Type::news:
+    case kCollect:
+    case kReport:
+    case kTable:
+      return hearRound(from, payload, message);
+    case kNews:
       return hearNews(from, payload, message);
-    case Type::lost:
+    case kLost:
       return hearLost(from, payload, message);
+    default:
+      return;  // what is left of the bootstrap: a neighbour's good-bye
   }
 }
 
-void ControlPlane::hearRound(const Neighbour& from, Type type, std::span<const std::uint8_t> payload,
+void ControlPlane::hearRound(const Neighbour& from, std::span<const std::uint8_t> payload,
                              const Bytes& message) {
   std::uint64_t number = 0;
   if (payload.size() < sizeof(number)) return;
   std::memcpy(&number, payload.data(), sizeof(number));
-  if (type == Type::collect) return startRound(number);
+  if (message[0] == kCollect) return startRound(number);
   std::vector<Entry> entries((payload.size() - sizeof(number)) / sizeof(Entry));
   std::memcpy(entries.data(), payload.data() + sizeof(number), entries.size() * sizeof(Entry));
-  if (type == Type::table) {
+  if (message[0] == kTable) {
     takeTable(entries);
     return flood(message, &from);
   }
@@ -299,11 +312,8 @@ void ControlPlane::lose(const Neighbour& neighbour) {
   lost_[static_cast<std::size_t>(neighbour.rank)].store(true, std::memory_order_release);
   if (has_left) return;
   on_gone_(neighbour.rank);
-  Bytes message{static_cast<std::uint8_t>(Type::lost)};
   const std::int32_t rank = neighbour.rank;
-  const auto bytes = bytesOf(rank);
-  message.insert(message.end(), bytes.begin(), bytes.end());
-  flood(message, &neighbour);
+  flood(compose(kLost, {bytesOf(rank)}), &neighbour);
 }
 
 void ControlPlane::flood(const Bytes& message, const Neighbour* except) {

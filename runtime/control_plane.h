@@ -76,7 +76,6 @@ class ControlPlane final : public Watched {
     std::uint64_t completed = 0;
     std::array<std::array<std::uint64_t, 2>, 4> words{};
   };
-  enum class Type : std::uint8_t { ask = 32, collect, report, table, news, lost };
 
   /// A round of collecting, on one node of the tree.
   struct Round {
@@ -89,8 +88,7 @@ class ControlPlane final : public Watched {
   Entry ownEntry() const;
   void store(const Entry& entry);
   void hear(const Neighbour& from, const Bytes& message);
-  void hearRound(const Neighbour& from, Type type, std::span<const std::uint8_t> payload,
-                 const Bytes& message);
+  void hearRound(const Neighbour& from, std::span<const std::uint8_t> payload, const Bytes& message);
   void hearNews(const Neighbour& from, std::span<const std::uint8_t> payload, const Bytes& message);
   void hearLost(const Neighbour& from, std::span<const std::uint8_t> payload, const Bytes& message);
   void lose(const Neighbour& neighbour);

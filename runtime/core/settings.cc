@@ -64,7 +64,10 @@ using Form = PlanOverride::Form;
 
 bool readAlgorithm(std::string_view text, Pick& pick) {
   constexpr std::pair<std::string_view, Pick> kNames[] = {
-      {"ring", Pick::ring}, {"direct", Pick::direct}, {"one_shot", Pick::one_shot}};
+      {"ring", Pick::ring},
+      {"direct", Pick::direct},
+      {"one_shot", Pick::one_shot},
+      {"hierarchical", Pick::hierarchical}};
   for (const auto& [name, value] : kNames) {
     if (!equalIgnoringCase(text, name)) continue;
     pick = value;
@@ -76,7 +79,7 @@ bool readAlgorithm(std::string_view text, Pick& pick) {
 /// ALGORITHM, or ALGORITHM/FORM, or /FORM.
 void readPlan(Settings& settings, const Row& row, std::string_view value) {
   constexpr std::string_view kAccepted =
-      "ring, direct or one_shot, and perhaps /slots or /packets after it, such as direct/slots";
+      "ring, direct, one_shot or hierarchical, and perhaps /slots or /packets after it, such as direct/slots";
   if (value.empty()) return;
   const std::size_t slash = std::min(value.find('/'), value.size());
   const std::string_view algorithm = value.substr(0, slash);
@@ -147,7 +150,7 @@ constexpr Row kRows[] = {
          s.ignored.emplace_back("NCCL_PROTO");
      }},
     {{"TUTTI_PLAN", "",
-      "how collectives are carried out: ring, direct or one_shot, then perhaps /slots or /packets; before "
+      "how collectives are carried out: ring, direct, one_shot or hierarchical, then perhaps /slots or /packets; before "
       "NCCL_ALGO and NCCL_PROTO; equal on all ranks; default chosen by size"},
      readPlan},
     {{"TUTTI_LEND_BYTES", "16777216",
