@@ -215,12 +215,14 @@ class Joining {
       if (typeOf(guest.greeting) != MessageType::table) continue;
       std::vector<RankAddress> table;
       TableMessage header;
+      const bool is_table = readTable(payloadOf(guest.greeting), header, table);
+      // Another rank's port, once: it is gone, as the caller sees when nobody answers under its name.
+      if (is_table && header.to != terms_.rank) continue;
       const int parent = treeParent(terms_.rank);
-      if (!readTable(payloadOf(guest.greeting), header, table) || header.nranks != terms_.nranks ||
-          header.from != parent || header.to != terms_.rank || joined_.tree.has(parent)) {
+      if (!is_table || header.nranks != terms_.nranks || header.from != parent || joined_.tree.has(parent)) {
         throw Error(ncclInternalError,
-                    fmt::format("{} was called by rank {} as rank {} of {}, but awaits rank {} as its parent",
-                                name(), header.from, header.to, header.nranks, parent));
+                    fmt::format("{} was called by rank {} of {}, but awaits rank {} as its parent", name(),
+                                header.from, header.nranks, parent));
       }
       joined_.communicator_secret = header.communicator_secret;
       joined_.tree.setTable(std::move(table));
