@@ -185,9 +185,7 @@ class Rendezvous {
     const bool is_open = root_->pump();
     if (const auto received = root_->receive()) {
       if (typeOf(*received) == MessageType::failed) {
-        fail(readFailed(payloadOf(*received)));
-        root_.reset();
-        return;
+        return fail(readFailed(payloadOf(*received)));
       }
       // Closed before rank 0 goes on: no rank that joins another communicator here meets this one.
       reception_.takeListener();
@@ -236,33 +234,43 @@ class Rendezvous {
     failure_ = failedMessage(error.code(), error.what());
     deadline_ = Clock::now();
     visits_.clear();
-    for (const auto& [rank, where] : members_) untold_.push_back(rank);
-    if (root_) {
-      root_->send(*failure_);
-      root_->pump();
-    }
+    // Rank 0 last: its process often is this one, and may end at once.
+    for (const auto& [rank, where] : members_) untold_.push_front(rank);
   }
 
   /// Calls those that wait at their listeners. Who does not answer is gone, or hears it over the tree.
   void tellAll() {
     while (last_calls_.size() < kMostCalls && !untold_.empty()) {
-      last_calls_.emplace_back(Dial::Terms{
-          .to = members_[untold_.front()].address, .secret = secret_, .deadline = Clock::now() + kTellTime});
+      const int rank = untold_.front();
+      if (rank == 0 && !last_calls_.empty()) break;
       untold_.pop_front();
+      if (rank == 0 && root_) {
+        tell(*root_);
+        continue;
+      }
+      last_calls_.emplace_back(
+          Dial::Terms{.to = members_[rank].address, .secret = secret_, .deadline = Clock::now() + kTellTime});
     }
     for (auto call = last_calls_.begin(); call != last_calls_.end();) {
       call->pump();
-      if (call->established()) {
-        SecureChannel channel = call->take();
-        channel.send(*failure_);
-        channel.pump();
-      } else if (!call->failed()) {
+      if (!call->established() && !call->failed()) {
         ++call;
         continue;
       }
-      ++told_;
+      if (call->established()) {
+        SecureChannel channel = call->take();
+        tell(channel);
+      } else {
+        ++told_;
+      }
       call = last_calls_.erase(call);
     }
+  }
+
+  void tell(SecureChannel& channel) {
+    channel.send(*failure_);
+    channel.pump();
+    ++told_;
   }
 
   void checkDeadline() {
