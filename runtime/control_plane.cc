@@ -161,10 +161,7 @@ void ControlPlane::store(const Entry& entry) {
 
 Watched::Next ControlPlane::attend() {
   forNeighbours([this](Neighbour& neighbour) {
-    if (!isOpen(neighbour)) return;
-    const bool alive = neighbour.channel.pump();
-    while (const auto message = neighbour.channel.receive()) hear(neighbour, *message);
-    if (!alive) lose(neighbour);
+    if (isOpen(neighbour)) tend(neighbour);
   });
   if (wants_announcement_.exchange(false, std::memory_order_acq_rel) && !is_announced_) {
     is_announced_ = true;
@@ -174,7 +171,9 @@ Watched::Next ControlPlane::attend() {
   sendAsked();
   const auto now = Clock::now();
   if (round_ && (round_->missing_children == 0 || now >= round_->deadline)) finishRound();
-  pumpAll();
+  forNeighbours([this](Neighbour& neighbour) {
+    if (isOpen(neighbour) && neighbour.channel.wantsToWrite()) tend(neighbour);
+  });
   Next next;
   const auto within = [&next](milliseconds delay) {
     next.delay = next.delay ? std::min(*next.delay, delay) : delay;
@@ -185,6 +184,13 @@ Watched::Next ControlPlane::attend() {
     if (isOpen(neighbour) && neighbour.channel.wantsToWrite()) within(milliseconds(1));
   });
   return next;
+}
+
+/// Reads and writes what is possible. The last words of a neighbour are heard before its end is noticed.
+void ControlPlane::tend(Neighbour& neighbour) {
+  const bool alive = neighbour.channel.pump();
+  while (const auto message = neighbour.channel.receive()) hear(neighbour, *message);
+  if (!alive) lose(neighbour);
 }
 
 void ControlPlane::sendAsked() {
@@ -319,12 +325,6 @@ void ControlPlane::lose(const Neighbour& neighbour) {
 void ControlPlane::flood(const Bytes& message, const Neighbour* except) {
   forNeighbours([&](Neighbour& neighbour) {
     if (&neighbour != except && isOpen(neighbour)) neighbour.channel.send(message);
-  });
-}
-
-void ControlPlane::pumpAll() {
-  forNeighbours([this](Neighbour& neighbour) {
-    if (isOpen(neighbour) && neighbour.channel.wantsToWrite() && !neighbour.channel.pump()) lose(neighbour);
   });
 }
 
