@@ -108,6 +108,9 @@ class TcpNetwork final : public Progress {
   void halt();
 
  private:
+  /// How poll() goes on after the awaited peer's own sockets.
+  enum class Manner { patient, many_lanes, by_events };
+
   struct Pair {
     std::unique_ptr<ReceivingLink> inbound;
     std::unique_ptr<SendingLink> outbound;
@@ -122,6 +125,7 @@ class TcpNetwork final : public Progress {
   bool hasLinks(int peer) const { return pair(0, peer).outbound != nullptr; }
   ReceivingLink* find(const Hello& hello);
   void makeLinks();
+  Manner pollPeer(int peer);
   void pushOutbound(SendingLink& link);
   void takeEvents();
   void handle(std::uint64_t token);
