@@ -1,8 +1,11 @@
 #include "runtime/control_plane.h"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <bit>
@@ -42,6 +45,18 @@ constexpr auto kAskEvery = milliseconds(100);
 constexpr auto kRoundTime = milliseconds(150);  ///< a node waits so long for the ranks below it
 constexpr auto kSilence = milliseconds(1500);   ///< without a table after having asked
 
+/// A host that is gone is noticed within half a minute, also when nothing is said.
+void detectLoss(int socket) {
+  const auto set = [socket](int level, int option, int value) {
+    ::setsockopt(socket, level, option, &value, sizeof(value));
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 10);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 4);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);
+}
+
 std::int64_t nanoseconds(std::chrono::steady_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
@@ -61,6 +76,7 @@ ControlPlane::ControlPlane(ControlTree tree, int nranks, int rank, RankStatus& m
       answered_(static_cast<std::size_t>(nranks)) {
   for (auto& answered : answered_) answered.store(true, std::memory_order_relaxed);
   forNeighbours([this](Neighbour& neighbour) {
+    detectLoss(neighbour.channel.fd());
     epoll_event event{};
     event.events = EPOLLIN;
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, neighbour.channel.fd(), &event) == 0) return;
