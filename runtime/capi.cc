@@ -2,8 +2,8 @@
 // own. The others: capi_comm.cc, capi_operations.cc.
 #include <array>
 
+#include "runtime/bootstrap/id_source.h"
 #include "runtime/capi_support.h"
-#include "runtime/id_source.h"
 #include "runtime/launch.h"
 #include "tutti/launch.h"
 #include "tutti/statistics.h"

@@ -3,10 +3,10 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/bootstrap/id_source.h"
+#include "runtime/bootstrap/unique_id.h"
 #include "runtime/capi_support.h"
 #include "runtime/config.h"
-#include "runtime/id_source.h"
-#include "runtime/unique_id.h"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/bootstrap/unique_id.h"
 #include "runtime/communicator.h"
-#include "runtime/unique_id.h"
 #include "tutti/error.h"
 
 namespace tutti {

@@ -11,6 +11,7 @@
 
 #include "collectives/planner.h"
 #include "kernels/host/host_executor.h"
+#include "runtime/bootstrap/unique_id.h"
 #include "runtime/core/descriptor.h"
 #include "runtime/core/fault.h"
 #include "runtime/core/settings.h"
@@ -22,7 +23,6 @@
 #include "runtime/task.h"
 #include "runtime/traffic.h"
 #include "runtime/turns.h"
-#include "runtime/unique_id.h"
 #include "runtime/wiring.h"
 #include "tutti/error.h"
 #include "tutti/statistics.h"

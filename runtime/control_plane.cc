@@ -14,7 +14,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "runtime/bootstrap_messages.h"
+#include "runtime/bootstrap/messages.h"
 #include "tutti/error.h"
 
 namespace tutti {

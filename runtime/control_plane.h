@@ -20,7 +20,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/bootstrap.h"
+#include "runtime/bootstrap/bootstrap.h"
 #include "runtime/core/rank_status.h"
 #include "runtime/core/unique_fd.h"
 #include "runtime/watcher.h"

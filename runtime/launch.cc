@@ -11,9 +11,9 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/bootstrap/id_source.h"
 #include "runtime/core/types.h"
 #include "runtime/core/unique_fd.h"
-#include "runtime/id_source.h"
 #include "runtime/process.h"
 #include "tutti/error.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "collectives/planner.h"
-#include "runtime/bootstrap.h"
+#include "runtime/bootstrap/bootstrap.h"
 #include "transports/inproc/inproc_transport.h"
 #include "transports/memory_budget.h"
 #include "transports/shm/mailbox.h"

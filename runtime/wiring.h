@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/bootstrap/unique_id.h"
 #include "runtime/control_plane.h"
 #include "runtime/core/link.h"
 #include "runtime/core/peer.h"
@@ -13,7 +14,6 @@
 #include "runtime/core/rank_status.h"
 #include "runtime/peers.h"
 #include "runtime/process.h"
-#include "runtime/unique_id.h"
 #include "transports/network.h"
 #include "transports/peer_memory.h"
 #include "transports/rank_memory.h"

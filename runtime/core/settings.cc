@@ -63,11 +63,10 @@ using Pick = PlanOverride::Pick;
 using Form = PlanOverride::Form;
 
 bool readAlgorithm(std::string_view text, Pick& pick) {
-  constexpr std::pair<std::string_view, Pick> kNames[] = {
-      {"ring", Pick::ring},
-      {"direct", Pick::direct},
-      {"one_shot", Pick::one_shot},
-      {"hierarchical", Pick::hierarchical}};
+  constexpr std::pair<std::string_view, Pick> kNames[] = {{"ring", Pick::ring},
+                                                          {"direct", Pick::direct},
+                                                          {"one_shot", Pick::one_shot},
+                                                          {"hierarchical", Pick::hierarchical}};
   for (const auto& [name, value] : kNames) {
     if (!equalIgnoringCase(text, name)) continue;
     pick = value;
@@ -150,7 +149,8 @@ constexpr Row kRows[] = {
          s.ignored.emplace_back("NCCL_PROTO");
      }},
     {{"TUTTI_PLAN", "",
-      "how collectives are carried out: ring, direct, one_shot or hierarchical, then perhaps /slots or /packets; before "
+      "how collectives are carried out: ring, direct, one_shot or hierarchical, then perhaps /slots or "
+      "/packets; before "
       "NCCL_ALGO and NCCL_PROTO; equal on all ranks; default chosen by size"},
      readPlan},
     {{"TUTTI_LEND_BYTES", "16777216",

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/bootstrap.h"
-#include "runtime/id_source.h"
+#include "runtime/bootstrap/bootstrap.h"
+#include "runtime/bootstrap/id_source.h"
 #include "runtime/process.h"
 #include "tests/harness/ranks.h"
 #include "tests/harness/scratch_directory.h"

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/bootstrap/rendezvous.h"
 #include "runtime/process.h"
-#include "runtime/rendezvous.h"
 #include "tests/harness/command.h"
 #include "tests/harness/scratch_directory.h"
 #include "tests/harness/sockets.h"

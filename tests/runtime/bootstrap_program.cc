@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "runtime/bootstrap.h"
+#include "runtime/bootstrap/bootstrap.h"
 #include "runtime/process.h"
 #include "tests/harness/sockets.h"
 

@@ -1,5 +1,5 @@
 // The rendezvous under attack: strangers, garbage, floods, wrong secrets, replays, altered messages.
-#include "runtime/bootstrap.h"
+#include "runtime/bootstrap/bootstrap.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/bootstrap_messages.h"
+#include "runtime/bootstrap/messages.h"
+#include "runtime/bootstrap/rendezvous.h"
 #include "runtime/process.h"
-#include "runtime/rendezvous.h"
 #include "tests/harness/ranks.h"
 #include "transports/listener.h"
 #include "transports/secure_channel.h"

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/bootstrap/rendezvous.h"
 #include "runtime/communicator.h"
 #include "runtime/process.h"
-#include "runtime/rendezvous.h"
 #include "tests/harness/ranks.h"
 #include "tests/harness/variants.h"
 

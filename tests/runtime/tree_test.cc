@@ -10,10 +10,10 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/bootstrap.h"
-#include "runtime/dial.h"
+#include "runtime/bootstrap/bootstrap.h"
+#include "runtime/bootstrap/dial.h"
+#include "runtime/bootstrap/rendezvous.h"
 #include "runtime/process.h"
-#include "runtime/rendezvous.h"
 #include "tests/harness/ranks.h"
 #include "transports/listener.h"
 #include "transports/socket_address.h"

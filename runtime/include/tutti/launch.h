@@ -13,7 +13,8 @@
 //   SLURM_PROCID, SLURM_NTASKS                      srun
 // The ranks then meet at an address that all of them know, where rank 0 listens:
 //   NCCL_COMM_ID                  HOST:PORT or [IPv6]:PORT, or else
-//   MASTER_ADDR, MASTER_PORT      that host, and the port after MASTER_PORT: torchrun's own store has that one
+//   MASTER_ADDR, MASTER_PORT      that host, and the port after MASTER_PORT: torchrun's own store has that
+//   one
 // Who knows the address is admitted by TUTTI_SECRET_FILE, the same file on all hosts, or TUTTI_INSECURE=1
 // where everybody on the network is trusted. One process alone (size 1) needs neither address nor secret.
 #ifndef TUTTI_LAUNCH_H_

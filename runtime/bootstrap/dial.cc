@@ -1,4 +1,4 @@
-#include "runtime/dial.h"
+#include "runtime/bootstrap/dial.h"
 
 #include <fmt/format.h>
 #include <sodium.h>

@@ -1,4 +1,4 @@
-#include "runtime/bootstrap_messages.h"
+#include "runtime/bootstrap/messages.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/control_tree.h"
+#include "runtime/bootstrap/control_tree.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -7,7 +7,7 @@
 #include <chrono>
 #include <utility>
 
-#include "runtime/dial.h"
+#include "runtime/bootstrap/dial.h"
 
 namespace tutti {
 namespace {

@@ -1,10 +1,10 @@
 // From a unique id to a place in the tree: a rank's way into its communicator.
 #pragma once
 
-#include "runtime/control_tree.h"
+#include "runtime/bootstrap/control_tree.h"
+#include "runtime/bootstrap/reception.h"
+#include "runtime/bootstrap/unique_id.h"
 #include "runtime/core/settings.h"
-#include "runtime/reception.h"
-#include "runtime/unique_id.h"
 #include "transports/transport.h"
 
 namespace tutti {

@@ -1,4 +1,4 @@
-#include "runtime/id_source.h"
+#include "runtime/bootstrap/id_source.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,9 +11,9 @@
 #include <cstring>
 #include <vector>
 
+#include "runtime/bootstrap/rendezvous.h"
+#include "runtime/bootstrap/unique_id.h"
 #include "runtime/core/unique_fd.h"
-#include "runtime/rendezvous.h"
-#include "runtime/unique_id.h"
 #include "transports/socket_address.h"
 #include "tutti/error.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/unique_id.h"
+#include "runtime/bootstrap/unique_id.h"
 
 #include <fmt/format.h>
 #include <sodium.h>

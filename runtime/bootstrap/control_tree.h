@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/bootstrap_messages.h"
+#include "runtime/bootstrap/messages.h"
 #include "transports/secure_channel.h"
 
 namespace tutti {

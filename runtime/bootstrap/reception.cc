@@ -1,4 +1,4 @@
-#include "runtime/reception.h"
+#include "runtime/bootstrap/reception.h"
 
 #include <sys/socket.h>
 

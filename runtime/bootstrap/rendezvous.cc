@@ -1,4 +1,4 @@
-#include "runtime/rendezvous.h"
+#include "runtime/bootstrap/rendezvous.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,9 +14,9 @@
 #include <thread>
 #include <utility>
 
-#include "runtime/bootstrap_messages.h"
-#include "runtime/dial.h"
-#include "runtime/reception.h"
+#include "runtime/bootstrap/dial.h"
+#include "runtime/bootstrap/messages.h"
+#include "runtime/bootstrap/reception.h"
 #include "transports/interfaces.h"
 #include "transports/listener.h"
 #include "transports/socket_address.h"

@@ -1,12 +1,12 @@
-#include "runtime/bootstrap.h"
+#include "runtime/bootstrap/bootstrap.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 
-#include "runtime/bootstrap_messages.h"
-#include "runtime/dial.h"
+#include "runtime/bootstrap/dial.h"
+#include "runtime/bootstrap/messages.h"
 #include "transports/socket_address.h"
 #include "tutti/error.h"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "nccl.h"
+#include "runtime/bootstrap/unique_id.h"
 #include "runtime/core/settings.h"
-#include "runtime/unique_id.h"
 
 namespace tutti {
 

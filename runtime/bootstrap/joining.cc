@@ -1,4 +1,4 @@
-#include "runtime/joining.h"
+#include "runtime/bootstrap/joining.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,8 +10,8 @@
 #include <set>
 #include <utility>
 
-#include "runtime/dial.h"
-#include "runtime/rendezvous.h"
+#include "runtime/bootstrap/dial.h"
+#include "runtime/bootstrap/rendezvous.h"
 #include "transports/interfaces.h"
 #include "transports/listener.h"
 #include "transports/socket_address.h"

@@ -7,12 +7,12 @@
 #include <type_traits>
 #include <vector>
 
-#include "runtime/control_tree.h"
+#include "runtime/bootstrap/control_tree.h"
+#include "runtime/bootstrap/joining.h"
+#include "runtime/bootstrap/unique_id.h"
 #include "runtime/core/net_address.h"
 #include "runtime/core/settings.h"
 #include "runtime/core/unique_fd.h"
-#include "runtime/joining.h"
-#include "runtime/unique_id.h"
 #include "transports/transport.h"
 
 namespace tutti {
