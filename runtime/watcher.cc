@@ -131,9 +131,14 @@ NetworkCare::NetworkCare(Network& network, Watcher& watcher) : network_(network)
 
 Watched::Next NetworkCare::attend() {
   using std::chrono::milliseconds;
-  switch (network_.visit()) {
+  // Less and less often while a caller stays inside: what it leaves unsent it says itself.
+  constexpr milliseconds kFirst{2};
+  constexpr milliseconds kLast{32};
+  const Network::Visit visit = network_.visit();
+  busy_delay_ = visit == Network::Visit::busy ? std::clamp(2 * busy_delay_, kFirst, kLast) : milliseconds(0);
+  switch (visit) {
     case Network::Visit::busy:
-      return {.when_readable = false, .delay = milliseconds(2)};
+      return {.when_readable = false, .delay = busy_delay_};
     case Network::Visit::again:
       return {.when_readable = true, .delay = milliseconds(1)};
     case Network::Visit::idle:

@@ -89,6 +89,7 @@ class NetworkCare final : public Watched {
 
  private:
   Network& network_;
+  std::chrono::milliseconds busy_delay_{};  ///< until the next look at a caller that is inside
 };
 
 }  // namespace tutti

@@ -35,7 +35,8 @@ class Network : public Progress {
   };
   /// Finishes what callers left: one non-blocking pass, if no caller is inside.
   virtual Visit visit() = 0;
-  /// `wake` is called by leave() when the last visit said idle: from then on fd() is not enough.
+  /// `wake` is called by leave() when the last visit said idle, because from then on fd() is not enough; and
+  /// when it leaves something unsent.
   virtual void onLeave(std::function<void()> wake) = 0;
 
   /// Waits until all that was posted and released has reached the peers' hosts, and says good-bye to them.

@@ -15,7 +15,7 @@ constexpr auto kInspectEvery = std::chrono::milliseconds(20);
 // ranks do not take the cores from those that work.
 constexpr int kWaitPerNap = 16;
 constexpr std::chrono::nanoseconds kShortestNap = std::chrono::microseconds(100);
-constexpr std::chrono::nanoseconds kLongestNap = std::chrono::milliseconds(4);
+constexpr std::chrono::nanoseconds kLongestNap = std::chrono::milliseconds(10);
 
 void pause() {
 #if defined(__x86_64__) || defined(__i386__)

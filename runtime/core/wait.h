@@ -44,7 +44,7 @@ class Progress {
 
 /// One wait's pace: first pauses, then yields, then short sleeps; and when it is time to ask the monitor.
 /// Waiting steps: `spins` pauses (0 where ranks outnumber cores: the peer needs this core), then sched_yield
-/// for about 2 ms, then sleeps that grow with the wait, from 100 µs to 4 ms.
+/// for about 2 ms, then sleeps that grow with the wait, from 100 µs to 10 ms.
 class Pace {
  public:
   explicit Pace(std::uint32_t spins) : spins_(spins) {}

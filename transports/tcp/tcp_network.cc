@@ -125,8 +125,13 @@ void TcpNetwork::leave() {
     deliverFailures();
   }
   const bool is_last = depth_ == 0;
+  const bool has_unsent =
+      is_last && !is_halted_ &&
+      std::any_of(sending_.begin(), sending_.end(), [](const auto* link) { return link->hasUnsent(); });
   turn_.unlock();
-  if (is_last && watched_.load(std::memory_order_relaxed) && watched_.exchange(false) && wake_) wake_();
+  if (!is_last || !wake_) return;
+  const bool was_watched = watched_.load(std::memory_order_relaxed) && watched_.exchange(false);
+  if (was_watched || has_unsent) wake_();
 }
 
 void TcpNetwork::pushOutbound(SendingLink& link) {

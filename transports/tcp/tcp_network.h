@@ -86,8 +86,7 @@ class TcpNetwork final : public Network {
   /// One non-blocking pass.
   Visit visit() override;
 
-  /// After a visit() that said idle, `wake` is called once by the next leave(), in the caller's thread. To be
-  /// set before the first enter().
+  /// To be set before the first enter().
   void onLeave(std::function<void()> wake) override { wake_ = std::move(wake); }
 
   /// Until all posted slots and owed credits are with the peers' kernels; then says good-bye on all links.
