@@ -86,7 +86,7 @@ ncclResult_t CommHandle::asyncError() const {
   const State state = state_.load(std::memory_order_acquire);
   if (state == State::starting) return ncclInProgress;
   if (state == State::failed) return error_->code();
-  if (communicator_->fault().tripped()) return communicator_->fault().code();
+  if (const ncclResult_t failure = communicator_->asyncError(); failure != ncclSuccess) return failure;
   return finalizing_.load(std::memory_order_acquire) ? ncclInProgress : ncclSuccess;
 }
 

@@ -38,7 +38,8 @@ class CommHandle {
     return state_.load(std::memory_order_acquire) == State::ready ? communicator_.get() : nullptr;
   }
 
-  /// ncclInProgress while it is being made or finalized, else its first failure, or ncclSuccess.
+  /// ncclInProgress while it is being made or finalized, else its first failure or that of another rank, or
+  /// ncclSuccess.
   ncclResult_t asyncError() const;
 
   /// For a background finalization: asyncError() says ncclInProgress in between.

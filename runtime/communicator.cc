@@ -278,6 +278,12 @@ void Communicator::publishFault() {
   turns_.cut();
 }
 
+ncclResult_t Communicator::asyncError() const {
+  if (fault_.tripped()) return fault_.code();
+  // After finalize() the others may end as they like: what is still queued looks for itself.
+  return isFinalized() ? ncclSuccess : failureOfPeers(wiring_, rank_);
+}
+
 Error Communicator::faultError() const {
   return {fault_.code(), fmt::format("rank {} of {}: {}", rank_, nranks_, fault_.message())};
 }

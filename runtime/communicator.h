@@ -114,6 +114,9 @@ class Communicator final : public EndsWithProcess {
   tuttiStatistics_t statistics() const { return traffic_.statistics(); }
 
   const FaultCell& fault() const { return fault_; }
+  /// The code of the fault; without one, of what is known to have happened to other ranks, which an operation
+  /// that needs them would find. From any thread; trips nothing, because this rank may never need them again.
+  ncclResult_t asyncError() const;
   /// The fault, which there must be, as this rank reports it.
   Error faultError() const;
   /// Makes this the communicator's fault, unless it has one, and tells all ranks.

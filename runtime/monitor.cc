@@ -21,6 +21,22 @@ double inSeconds(nanoseconds time) { return std::chrono::duration<double>(time).
 
 }  // namespace
 
+ncclResult_t failureOfPeers(const Wiring& wiring, int rank) {
+  const std::vector<bool> dead = wiring.watch->dead();
+  bool has_died = false;
+  for (int peer = 0; peer < wiring.layout.nranks; ++peer) {
+    if (peer == rank) continue;
+    // Death is read before the status: what a dead rank wrote last is then all there.
+    const bool is_gone =
+        dead[static_cast<std::size_t>(peer)] || (wiring.control != nullptr && wiring.control->isLost(peer));
+    const RankStatus& theirs = wiring.board[peer];
+    const auto state = theirs.state.load(std::memory_order_acquire);
+    if (state == RankStatus::State::failed) return static_cast<ncclResult_t>(theirs.code);
+    has_died = has_died || (is_gone && state != RankStatus::State::left);
+  }
+  return has_died ? ncclRemoteError : ncclSuccess;
+}
+
 void Monitor::lookFarther(nanoseconds waited) const {
   ControlPlane* control = around_.wiring.control.get();
   if (control != nullptr && waited >= kLongWait) control->ask(around_.watcher);

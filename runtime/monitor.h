@@ -28,6 +28,11 @@ struct Surroundings {
   std::function<void(const std::string&)> warn;
 };
 
+/// What has gone wrong with other ranks, for a rank that is in no operation: the code of one that published a
+/// fault, ncclRemoteError where a process ended and its rank had not left, else ncclSuccess. Costs a look at
+/// the status board and one system call; any thread may ask.
+ncclResult_t failureOfPeers(const Wiring& wiring, int rank);
+
 /// One running operation's view of the other ranks; used by the thread that carries it out. Each operation
 /// has a monitor of its own, since several run at once as fibres.
 class Monitor : public WaitMonitor {

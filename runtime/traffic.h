@@ -18,6 +18,7 @@ class Traffic {
     grow(slot_bytes_, moved.slot_bytes);
     grow(read_bytes_, moved.read_bytes);
     grow(written_bytes_, moved.written_bytes);
+    grow(network_bytes_, moved.network_bytes);
   }
   void addOperation() { grow(operations_, 1); }
 
@@ -28,6 +29,7 @@ class Traffic {
     result.payload_slot_bytes = slot_bytes_.load(std::memory_order_relaxed);
     result.payload_read_bytes = read_bytes_.load(std::memory_order_relaxed);
     result.payload_written_bytes = written_bytes_.load(std::memory_order_relaxed);
+    result.payload_network_bytes = network_bytes_.load(std::memory_order_relaxed);
     return result;
   }
 
@@ -43,6 +45,7 @@ class Traffic {
   Count slot_bytes_{0};
   Count read_bytes_{0};
   Count written_bytes_{0};
+  Count network_bytes_{0};
 };
 
 }  // namespace tutti

@@ -140,7 +140,7 @@ void HostExecutor::release(Inbound in) {
   const HeldSlot& held = from.held;
   if (!usesPackets() && from.is_written) {
     from.is_written = false;
-    moved_.written_bytes += held.bytes;
+    countWritten(link, held.bytes);
     std::string error;
     if (held.to_address != 0 &&
         !links_.peers[index(link.peer)].write(held.to_address, held.to, held.bytes, &error)) {
@@ -184,11 +184,11 @@ void HostExecutor::post(Outbound out, std::uint64_t n) {
   const std::uint64_t sequence = link.posted->value.load(std::memory_order_relaxed);
   if (usesPackets()) {
     if (n == 0) writePacket(out, nullptr, 0);
-    count(n * element_bytes_);
+    countPosted(link, n * element_bytes_);
     link.posted->value.store(sequence + 1, std::memory_order_relaxed);
     return;
   }
-  count(n * element_bytes_);
+  countPosted(link, n * element_bytes_);
   publish(link, sequence, {.bytes = static_cast<std::uint32_t>(n * element_bytes_)});
 }
 
@@ -213,7 +213,7 @@ void HostExecutor::lend(Outbound out, std::uint64_t n, const Loan& loan) {
   if (usesPackets()) {
     assert(!loan.returns);
     writePacket(out, source(loan.from), bytes);
-    count(bytes);
+    countPosted(link, bytes);
     link.posted->value.store(sequence + 1, std::memory_order_relaxed);
     return;
   }
@@ -237,7 +237,8 @@ void HostExecutor::lend(Outbound out, std::uint64_t n, const Loan& loan) {
       if (loan.returns) header.to = reinterpret_cast<std::uintptr_t>(destination(loan.to));
       break;
   }
-  count(header.kind == SlotKind::inline_data ? bytes : 0);
+  // What the slot refers to, the receiver reads itself, and counts; the network brings it inline.
+  countPosted(link, header.kind == SlotKind::inline_data || link.is_network ? bytes : 0);
   if (loan.returns || header.kind != SlotKind::inline_data) state(out.index).returning = sequence + 1;
   publish(link, sequence, header);
 }

@@ -61,12 +61,14 @@ struct HostLinks {
 };
 
 /// What an executor has moved to and from other ranks. Payload bytes: the users' elements, counted once, by
-/// the rank that moves them.
+/// the rank that moves them: in shared memory by the rank whose instructions copy, between hosts by the rank
+/// that sends.
 struct MovedData {
   std::uint64_t slots = 0;          ///< published
-  std::uint64_t slot_bytes = 0;     ///< put into them
+  std::uint64_t slot_bytes = 0;     ///< put into them; between hosts also what they refer to
   std::uint64_t read_bytes = 0;     ///< of peers' memory, read in place
   std::uint64_t written_bytes = 0;  ///< results left with peers
+  std::uint64_t network_bytes = 0;  ///< of slot_bytes and written_bytes: sent to other hosts
 };
 
 /// Bytes of HostLinks::scratch: none where there are too many ranks for packets.
@@ -104,9 +106,14 @@ class HostExecutor {
   bool unreachable(const LinkView& link, const std::string& error);
   SlotKind kindOf(int peer, const Loan& loan, std::uint64_t bytes) const;
   const RegionPlace& regionOf(const Operand& operand) const;
-  void count(std::uint64_t bytes) {
+  void countPosted(const LinkView& link, std::uint64_t bytes) {
     ++moved_.slots;
     moved_.slot_bytes += bytes;
+    if (link.is_network) moved_.network_bytes += bytes;
+  }
+  void countWritten(const LinkView& link, std::uint64_t bytes) {
+    moved_.written_bytes += bytes;
+    if (link.is_network) moved_.network_bytes += bytes;
   }
   void publish(const LinkView& link, std::uint64_t sequence, const SlotHeader& header);
   void bringHome(const LinkView& link, std::uint64_t sequence);

@@ -212,7 +212,9 @@ ncclResult_t ncclCommAbort(ncclComm_t comm);
 ncclResult_t pncclCommAbort(ncclComm_t comm);
 
 /// First failure of the communicator, or ncclSuccess; ncclInProgress while it is being made or finalized in
-/// the background.
+/// the background. A rank that is in no operation hears of the others here: the error of one that failed or
+/// aborted, ncclRemoteError for one whose process has ended without ncclCommDestroy. Both do not make an
+/// operation fail for which all that it needs is there. May be polled, by any thread.
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError);
 ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* asyncError);
 

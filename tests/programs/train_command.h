@@ -25,12 +25,18 @@ inline CommandResult trainAlone(std::vector<std::string> arguments) {
 
 /// `launcher`: further options of tutti-run.
 inline CommandResult trainOn(int nranks, const std::vector<std::string>& arguments,
-                             const std::vector<std::string>& launcher = {}) {
+                             const std::vector<std::string>& launcher = {},
+                             const std::map<std::string, std::string>& environment = kRing) {
   std::vector<std::string> all{"tutti-run", "-n", std::to_string(nranks)};
   all.insert(all.end(), launcher.begin(), launcher.end());
   all.emplace_back("tutti-train");
   all.insert(all.end(), arguments.begin(), arguments.end());
-  return runCommand(std::move(all), kRing, kTrainLimit);
+  return runCommand(std::move(all), environment, kTrainLimit);
+}
+
+/// On so many hosts, by the algorithm that the library chooses.
+inline CommandResult trainOnHosts(int nranks, int hosts, const std::vector<std::string>& arguments) {
+  return trainOn(nranks, arguments, {"--hosts", std::to_string(hosts)}, {});
 }
 
 inline std::string both(const CommandResult& result) {

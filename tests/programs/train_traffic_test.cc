@@ -18,10 +18,12 @@ namespace {
 using ::testing::HasSubstr;
 using tutti::test::both;
 using tutti::test::CommandResult;
+using tutti::test::contentOf;
 using tutti::test::documentOf;
 using tutti::test::ScratchDirectory;
 using tutti::test::trainAlone;
 using tutti::test::trainOn;
+using tutti::test::trainOnHosts;
 using namespace tutti::train;  // NOLINT(google-build-using-namespace)
 
 /// 9 distinct characters, so that the sizes below can be written down.
@@ -106,8 +108,105 @@ TEST(TrainPayload, IsSaidInWords) {
       << both(result);
 }
 
+/// Bytes between hosts of every step, by the algorithm that TUTTI_PLAN names, and what is said of them.
+struct HostsCase {
+  std::string plan;
+  int nranks;
+  int hosts;
+  std::uint64_t payload;  // in gradients
+  std::uint64_t network;
+  std::string words;
+};
+
+TEST(TrainPayload, BetweenHostsIsThatOfTheAlgorithm) {
+  const ScratchDirectory scratch;
+  const std::string json = scratch.path() + "/run.json";
+  std::vector<std::string> arguments = smallNetwork(scratch);
+  arguments.insert(arguments.end(), {"--steps", "3", "--batch", "12", "--json", json});
+  const std::vector<HostsCase> cases{
+      // h hosts of m ranks: 2 (h - 1).
+      {"hierarchical", 4, 2, 6, 2,
+       "1504 bytes per step between 2 hosts, exactly 2(h-1) = 2 times the gradient's 752"},
+      {"hierarchical", 6, 3, 10, 4, "3008 bytes per step between 3 hosts, exactly 2(h-1) = 4 times"},
+      // 2 (n - m).
+      {"direct", 4, 2, 6, 4,
+       "3008 bytes per step between 2 hosts, 4 times the gradient's 752 (hierarchical: 2)"},
+      // n (n - m).
+      {"one_shot", 4, 2, 12, 8,
+       "6016 bytes per step between 2 hosts, 8 times the gradient's 752 (hierarchical: 2)"},
+      // A rank on each: hosts are a ring of ranks.
+      {"ring", 3, 3, 4, 4, "3008 bytes per step between 3 hosts, exactly 2(h-1) = 4 times"},
+  };
+  for (const HostsCase& it : cases) {
+    const CommandResult result =
+        trainOn(it.nranks, arguments, {"--hosts", std::to_string(it.hosts)}, {{"TUTTI_PLAN", it.plan}});
+    SCOPED_TRACE(it.plan + "\n" + both(result));
+    ASSERT_EQ(result.exit_code, 0);
+    EXPECT_THAT(result.out, HasSubstr("of which " + it.words));
+    const nlohmann::json document = documentOf(json);
+    const std::uint64_t gradient = kParameters * 4;
+    EXPECT_EQ(document["configuration"]["hosts"], it.hosts);
+    for (std::size_t step = 1; step <= 3; ++step) {
+      EXPECT_EQ(document["steps"][step]["payload_bytes"], it.payload * gradient);
+      EXPECT_EQ(document["steps"][step]["network_bytes"], it.network * gradient);
+    }
+    const nlohmann::json& between = document["payload"]["between_hosts"];
+    EXPECT_EQ(between["hosts"], it.hosts);
+    EXPECT_EQ(between["least_step_bytes"], it.network * gradient);
+    EXPECT_EQ(between["most_step_bytes"], it.network * gradient);
+    const auto least = 2 * static_cast<std::uint64_t>(it.hosts - 1);
+    EXPECT_EQ(between["hierarchical_step_bytes"], least * gradient);
+    EXPECT_EQ(between["equals_hierarchical"], it.network == least);
+  }
+}
+
+TEST(TrainPayload, OnOneHostNothingIsSaidOfTheNetwork) {
+  const ScratchDirectory scratch;
+  const std::string json = scratch.path() + "/run.json";
+  std::vector<std::string> arguments = smallNetwork(scratch);
+  arguments.insert(arguments.end(), {"--steps", "2", "--batch", "8", "--json", json});
+  const CommandResult result = trainOn(4, arguments);
+  EXPECT_THAT(result.out, ::testing::Not(HasSubstr("of which")));
+  EXPECT_EQ(documentOf(json)["configuration"]["hosts"], 1);
+  EXPECT_EQ(documentOf(json)["steps"][1]["network_bytes"], 0);
+  EXPECT_TRUE(documentOf(json)["payload"]["between_hosts"].is_null());
+}
+
+TEST(TrainPayload, BetweenHostsIsOnThePage) {
+  const ScratchDirectory scratch;
+  const std::string page = scratch.path() + "/page.html";
+  std::vector<std::string> arguments = smallNetwork(scratch);
+  arguments.insert(arguments.end(), {"--steps", "2", "--batch", "8", "--html", page});
+  const CommandResult result = trainOnHosts(4, 2, arguments);
+  EXPECT_EQ(result.exit_code, 0) << both(result);
+  EXPECT_THAT(contentOf(page), HasSubstr("data-parallel training on 4 ranks on 2 hosts"));
+  EXPECT_THAT(contentOf(page), HasSubstr("504 of them per step between 2 hosts: exactly 2(h − 1) = 2 times"));
+}
+
+TEST(ExplainTraffic, TwoHostsOfFourDevices) {
+  const HostTraffic traffic = hostTrafficOf({7'000'000'000, *findGradientType("bf16"), 8, 2, {}});
+  EXPECT_EQ(traffic.hierarchical_total_bytes, 28'000'000'000U);  // 2 x 14 GB
+  EXPECT_EQ(traffic.hierarchical_per_host_bytes, 14e9);
+  EXPECT_EQ(traffic.ring_per_host_bytes, 24.5e9);
+  const std::vector<std::string> arguments{
+      "--explain-traffic", "--params", "7e9",         "--dtype", "bf16", "--ranks", "8",
+      "--hosts",           "2",        "--link-gbps", "100"};
+  const CommandResult result = trainAlone(arguments);
+  EXPECT_THAT(result.out, HasSubstr("each of 2 hosts sends 2(h-1)/h x S = 1 x S = 14 GB")) << both(result);
+  EXPECT_THAT(result.out, HasSubstr("all hosts 2(h-1) x S = 28 GB; one ring of all devices: 24.5 GB"));
+  // 14 GB are 112 Gbit.
+  EXPECT_THAT(result.out, ::testing::ContainsRegex("100 +12\\.5 +1\\.12 s +1\\.96 s"));
+  std::vector<std::string> as_json = arguments;
+  as_json.insert(as_json.end(), {"--json", "-"});
+  const auto document = nlohmann::json::parse(trainAlone(as_json).out, nullptr, false);
+  EXPECT_EQ(document["hosts"]["hosts"], 2);
+  EXPECT_EQ(document["hosts"]["hierarchical_sent_per_host_bytes"], 14e9);
+  EXPECT_EQ(document["hosts"]["hierarchical_sent_by_all_bytes"], 28'000'000'000U);
+  EXPECT_EQ(document["hosts"]["ring_sent_per_host_bytes"], 24.5e9);
+}
+
 TEST(ExplainTraffic, SevenBillionParametersInBf16OnEightDevices) {
-  const Traffic traffic = trafficOf({7'000'000'000, *findGradientType("bf16"), 8, {}});
+  const Traffic traffic = trafficOf({7'000'000'000, *findGradientType("bf16"), 8, 1, {}});
   EXPECT_EQ(traffic.gradient_bytes, 14'000'000'000U);
   EXPECT_EQ(traffic.ring_per_device_bytes, 24.5e9);  // 1.75 x 14 GB
   EXPECT_EQ(traffic.ring_total_bytes, 196'000'000'000U);
@@ -118,8 +217,8 @@ TEST(ExplainTraffic, SevenBillionParametersInBf16OnEightDevices) {
 }
 
 TEST(ExplainTraffic, OneDeviceMovesNothingAndTheLargestDoesNotOverflow) {
-  EXPECT_EQ(trafficOf({1000, *findGradientType("fp32"), 1, {}}).ring_total_bytes, 0U);
-  const Traffic largest = trafficOf({10'000'000'000'000, *findGradientType("fp64"), 100'000, {}});
+  EXPECT_EQ(trafficOf({1000, *findGradientType("fp32"), 1, 1, {}}).ring_total_bytes, 0U);
+  const Traffic largest = trafficOf({10'000'000'000'000, *findGradientType("fp64"), 100'000, 1, {}});
   EXPECT_EQ(largest.ring_total_bytes, 199'998U * 80'000'000'000'000U);
 }
 
@@ -178,6 +277,9 @@ TEST(ExplainTraffic, BadInputIsRefused) {
       {with({"--params", "7B", "--ranks", "8"}), "--params 7B: must be"},
       {with({"--params", "1e14", "--ranks", "8"}), "--params 1e14: must be"},
       {with({"--params", "7e9", "--ranks", "0"}), "--ranks 0: must be 1 to 100000"},
+      {with({"--params", "7e9", "--ranks", "8", "--hosts", "3"}), "--hosts 3: must divide the 8 ranks"},
+      {with({"--params", "7e9", "--ranks", "8", "--hosts", "0"}), "--hosts 0: must be 1 to 100000"},
+      {{"--hosts", "2"}, "--hosts: belongs to --explain-traffic"},
       {with({"--params", "7e9", "--ranks", "8", "--dtype", "int4"}),
        "--dtype int4: must be fp64, fp32, bf16, fp16 or fp8"},
       {with({"--params", "7e9", "--ranks", "8", "--link-gbps", "100,,2"}),

@@ -18,6 +18,7 @@ using tutti::test::CommandResult;
 using tutti::test::ScratchDirectory;
 using tutti::test::trainAlone;
 using tutti::test::trainOn;
+using tutti::test::trainOnHosts;
 
 std::string lastLine(const std::string& text) {
   const std::string body = text.substr(0, text.find_last_not_of('\n') + 1);
@@ -48,6 +49,25 @@ TEST(TuttiTrain, AnyNumberOfRanksThatDividesTheBatch) {
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_THAT(lastLine(result.out), EndsWith("replicas identical after every step: yes (10/10)"));
   }
+}
+
+TEST(TuttiTrain, RanksOnSeveralHostsEqualOneProcess) {
+  for (const auto& [nranks, hosts] : {std::pair{2, 2}, std::pair{4, 2}, std::pair{6, 3}, std::pair{5, 2}}) {
+    const CommandResult result = trainOnHosts(nranks, hosts, {"--steps", "20", "--batch", "60", "--verify"});
+    SCOPED_TRACE(both(result));
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_THAT(result.out,
+                HasSubstr(std::to_string(nranks) + " ranks on " + std::to_string(hosts) + " hosts"));
+    EXPECT_THAT(result.out, HasSubstr("verify: distributed run equals one process on the whole batch: yes"));
+    EXPECT_THAT(lastLine(result.out), EndsWith("replicas identical after every step: yes (20/20)"));
+  }
+}
+
+TEST(TuttiTrain, AFlippedBitOnAnotherHostIsNoticedAndNamed) {
+  const CommandResult result = trainOnHosts(4, 2, {"--steps", "20", "--inject-fault", "3:17"});
+  SCOPED_TRACE(both(result));
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("after step 17: rank 3 differs from rank 0 in tensor \"dense1.weight\""));
 }
 
 TEST(TuttiTrain, RunsAloneWithoutALauncher) {

@@ -168,6 +168,74 @@ TEST(Faults, AnErrorIsSticky) {
   EXPECT_EQ(errors, test::noErrors(2));
 }
 
+ncclResult_t asyncErrorOf(const Comm& comm) {
+  ncclResult_t state = ncclSuccess;
+  check(ncclCommGetAsyncError(comm.handle(), &state));
+  return state;
+}
+
+TEST(Faults, AnIdleRankHearsOfAnAbortAndCanStillCompleteWhatIsThere) {
+  const ncclUniqueId id = test::newId();
+  const auto errors = test::runThreads(3, [&](int rank) {
+    Comm comm(3, id, rank);
+    std::int32_t word = rank;
+    if (rank == 2) {
+      for (const int peer : {0, 1}) comm.receive(&word, 1, peer);
+      word = 2;
+      for (const int peer : {0, 1}) comm.send(&word, 1, peer);
+      check(ncclCommAbort(comm.take()));
+      return;
+    }
+    EXPECT_EQ(asyncErrorOf(comm), ncclSuccess);
+    comm.send(&word, 1, 2);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (asyncErrorOf(comm) == ncclSuccess && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    EXPECT_EQ(asyncErrorOf(comm), ncclRemoteError);
+    comm.receive(&word, 1, 2);
+    EXPECT_EQ(word, 2);
+    EXPECT_EQ(ncclAllReduce(&word, &word, 1, ncclInt32, ncclSum, comm.handle(), nullptr), ncclRemoteError);
+  });
+  EXPECT_EQ(errors, test::noErrors(3));
+}
+
+TEST(Faults, ARankThatLeftIsNoError) {
+  const ncclUniqueId id = test::newId();
+  std::atomic<bool> has_left{false};
+  const auto errors = test::runThreads(2, [&](int rank) {
+    Comm comm(2, id, rank);
+    comm.barrier();
+    if (rank == 1) {
+      check(ncclCommDestroy(comm.take()));
+      has_left = true;
+      return;
+    }
+    while (!has_left) std::this_thread::yield();
+    EXPECT_EQ(asyncErrorOf(comm), ncclSuccess);
+  });
+  EXPECT_EQ(errors, test::noErrors(2));
+}
+
+TEST(Faults, AFinalizedRankIsIndependentOfTheOthers) {
+  const ncclUniqueId id = test::newId();
+  std::atomic<bool> has_aborted{false};
+  const auto errors = test::runThreads(2, [&](int rank) {
+    Comm comm(2, id, rank);
+    comm.barrier();
+    if (rank == 1) {
+      check(ncclCommAbort(comm.take()));
+      has_aborted = true;
+      return;
+    }
+    while (!has_aborted) std::this_thread::yield();
+    EXPECT_EQ(asyncErrorOf(comm), ncclRemoteError);
+    check(ncclCommFinalize(comm.handle()));
+    EXPECT_EQ(asyncErrorOf(comm), ncclSuccess);
+  });
+  EXPECT_EQ(errors, test::noErrors(2));
+}
+
 TEST(Faults, TwoThreadsInOneCommunicatorAreRefused) {
   const ncclUniqueId id = test::newId();
   std::atomic<ncclComm_t> shared{nullptr};

@@ -143,6 +143,23 @@ TEST(Hosts, ASenderThatDiedIsNamed) {
   expectSays(results[0], "has not sent 40 bytes that rank 0 (pid ");
 }
 
+TEST(Hosts, AnIdleRankHearsWhatBecameOfTheOthers) {
+  for (const auto& [nranks, hosts] : {Arrangement{2, 1}, Arrangement{3, 1}, Arrangement{2, 2},
+                                      Arrangement{4, 2}, Arrangement{4, 4}, Arrangement{6, 2}}) {
+    for (const char* how : {"abort", "killed", "leave"}) {
+      SCOPED_TRACE(testing::Message() << nranks << " ranks on " << hosts << " hosts: " << how);
+      RankGroup group(nranks, {"watch", how}, {}, {}, hosts);
+      const int last = nranks - 1;
+      ASSERT_TRUE(group[last].waitForOutput("watched", seconds(60)));
+      if (std::string(how) == "killed") group[last].kill(SIGKILL);
+      for (int rank = 0; rank < last; ++rank) {
+        const auto result = group[rank].wait(seconds(60));
+        EXPECT_EQ(result.exit_code, 0) << "rank " << rank << ": " << result.err;
+      }
+    }
+  }
+}
+
 TEST(Hosts, CutConnectionsHeal) {
   for (const char* faults : {"cut:every=30000", "cut:every=777777", "delay:ms=1", "stall:at=50000,ms=300"}) {
     // A slot has to fit between two cuts.

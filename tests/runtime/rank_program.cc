@@ -58,6 +58,69 @@ void beAway(Comm& comm, bool computes) {
   }
 }
 
+/// The last rank goes, in the way of `how`, while the others are in no operation: what they hear of it.
+void watch(Comm& comm, const std::string& how) {
+  const int last = comm.size() - 1;
+  std::int32_t word = 0;
+  if (comm.rank() == last) {
+    // From here on the others only watch.
+    for (int rank = 0; rank < last; ++rank) comm.receive(&word, 1, rank);
+    std::puts("watched");
+    std::fflush(stdout);
+    if (how == "killed") ::pause();
+    if (how == "abort") tutti::check(ncclCommAbort(comm.take()));
+    return;
+  }
+  comm.send(&word, 1, last);
+  const ncclResult_t expected = how == "leave" ? ncclSuccess : ncclRemoteError;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(how == "leave" ? 1 : 30);
+  ncclResult_t heard = ncclSuccess;
+  while (heard == ncclSuccess && std::chrono::steady_clock::now() < end) {
+    tutti::check(ncclCommGetAsyncError(comm.handle(), &heard));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  if (heard != expected) throw std::runtime_error("heard: " + std::string(ncclGetErrorString(heard)));
+}
+
+/// What one call of `body` moved, by this rank; after a first call.
+template <class Body>
+void sayMoved(Comm& comm, const char* name, std::size_t count, const Body& body) {
+  body();
+  const tuttiStatistics_t before = comm.statistics();
+  body();
+  const tuttiStatistics_t after = comm.statistics();
+  const auto payload = [](const tuttiStatistics_t& s) {
+    return s.payload_slot_bytes + s.payload_read_bytes + s.payload_written_bytes;
+  };
+  std::printf("moved %s %zu %llu %llu\n", name, count,
+              static_cast<unsigned long long>(payload(after) - payload(before)),
+              static_cast<unsigned long long>(after.payload_network_bytes - before.payload_network_bytes));
+}
+
+/// Operations of several sizes, for statistics_test: floats, per rank where ranks have blocks.
+void sayAllMoved(Comm& comm) {
+  const int last = comm.size() - 1;
+  // Multiples of 64 per rank, so that all blocks are equal.
+  for (const std::size_t grains : {1U, 15U, 1250U}) {
+    const std::size_t count = grains * 64 * static_cast<std::size_t>(comm.size());
+    std::vector<float> data(count);
+    std::vector<float> blocks(count * static_cast<std::size_t>(comm.size()));
+    sayMoved(comm, "all_reduce", count,
+             [&] { comm.allReduce(data.data(), data.data(), count, ncclFloat, ncclSum); });
+    sayMoved(comm, "all_gather", count, [&] { comm.allGather(data.data(), blocks.data(), count); });
+    sayMoved(comm, "reduce_scatter", count,
+             [&] { comm.reduceScatter(blocks.data(), data.data(), count, ncclFloat, ncclSum); });
+    sayMoved(comm, "broadcast", count,
+             [&] { comm.broadcast(data.data(), data.data(), count, ncclFloat, 0); });
+    sayMoved(comm, "reduce", count,
+             [&] { comm.reduce(data.data(), data.data(), count, ncclFloat, ncclSum, 0); });
+    sayMoved(comm, "send", count, [&] {
+      if (comm.rank() == 0) comm.send(data.data(), count, last);
+      if (comm.rank() == last) comm.receive(data.data(), count, 0);
+    });
+  }
+}
+
 /// The last rank calls something else than the others.
 void differ(Comm& comm, const std::string& how) {
   std::vector<std::int32_t> data(2000);
@@ -105,6 +168,8 @@ void run(const std::string& what, const std::string& argument) {
     });
   }
   if (what == "loop") return loopUntilKilled(comm);
+  if (what == "watch") return watch(comm, argument);
+  if (what == "moved") return sayAllMoved(comm);
   if (what == "away") return beAway(comm, argument == "compute");
   if (what == "differ") return differ(comm, argument);
   if (what == "absent" && comm.rank() == std::stoi(argument)) ::pause();

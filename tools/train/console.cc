@@ -36,8 +36,9 @@ void Console::header(const Options& options, const Corpus& corpus,
   std::string network = fmt::format("{} characters x {}", setup.shape.context, setup.shape.embedding);
   for (std::size_t layer = 0; layer < setup.shape.layers; ++layer)
     network += fmt::format(" -> {} tanh", setup.shape.hidden);
-  say("tutti-train {}: next-character prediction, {} rank{}", TUTTI_VERSION, configuration.nranks,
-      plural(configuration.nranks));
+  say("tutti-train {}: next-character prediction, {} rank{}{}", TUTTI_VERSION, configuration.nranks,
+      plural(configuration.nranks),
+      configuration.hosts > 1 ? fmt::format(" on {} hosts", configuration.hosts) : "");
   say("  data       {}: {} bytes, {} distinct", corpus.path, corpus.symbols.size(), corpus.vocabulary);
   say("  network    {} -> {} softmax: {} parameters in {} tensors", network, setup.shape.vocabulary,
       configuration.parameters, configuration.tensors.size());
@@ -74,6 +75,7 @@ void Console::summary(const RunRecord& record) const {
   say("time: {:.3g} ms per step, {:.1f} % of it in the all-reduce of gradients (rank 0)",
       1e3 * all / static_cast<double>(record.totals.steps), all > 0 ? 100.0 * times.all_reduce / all : 0.0);
   payload(record);
+  network(record);
   say("gradients differed between ranks before averaging in {} of {} steps",
       record.totals.steps_with_distinct_gradients, record.totals.steps);
 }
@@ -93,6 +95,27 @@ void Console::payload(const RunRecord& record) const {
   } else {
     say("payload: {} bytes per step over all ranks, {:.4g} times the gradient's {} (a ring: {})", most,
         static_cast<double>(most) / static_cast<double>(gradient), gradient, 2 * (configuration.nranks - 1));
+  }
+}
+
+void Console::network(const RunRecord& record) const {
+  const RunConfiguration& configuration = record.configuration;
+  const std::uint64_t least = record.totals.least_network_bytes;
+  const std::uint64_t most = record.totals.most_network_bytes;
+  const std::size_t hosts = configuration.hosts;
+  if (most == 0) return;
+  if (hosts == 1) {
+    // Their processes cannot share memory, as in containers of their own.
+    say("  of which {} bytes per step by the network, inside one host", most);
+  } else if (least != most) {
+    say("  of which {} to {} bytes per step between {} hosts", least, most, hosts);
+  } else if (most == hierarchicalNetworkBytes(configuration)) {
+    say("  of which {} bytes per step between {} hosts, exactly 2(h-1) = {} times the gradient's {}", most,
+        hosts, 2 * (hosts - 1), configuration.gradient_bytes);
+  } else {
+    say("  of which {} bytes per step between {} hosts, {:.4g} times the gradient's {} (hierarchical: {})",
+        most, hosts, static_cast<double>(most) / static_cast<double>(configuration.gradient_bytes),
+        configuration.gradient_bytes, 2 * (hosts - 1));
   }
 }
 

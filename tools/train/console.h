@@ -27,6 +27,7 @@ class Console {
 
  private:
   void payload(const RunRecord& record) const;
+  void network(const RunRecord& record) const;
 
   template <class... Arguments>
   void say(fmt::format_string<Arguments...> text, Arguments&&... arguments) const {

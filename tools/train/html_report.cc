@@ -66,6 +66,12 @@ std::string countsText(const Json& counts) {
   return result + " by rank";
 }
 
+/// " on 2 hosts", or nothing for one.
+std::string onHosts(const Json& document) {
+  const Json& hosts = document.at("configuration").at("hosts");
+  return hosts == 1 ? "" : fmt::format(" on {} hosts", hosts.dump());
+}
+
 std::string verdict(const Json& document) {
   const bool failed = document.at("failure").is_string();
   const std::string failure = failed ? "Failed: " + document.at("failure").get<std::string>() + ". " : "";
@@ -88,6 +94,24 @@ std::string payloadText(const Json& payload, std::size_t nranks) {
   return fmt::format("{} to {} bytes per step over all ranks; the gradient has {}, a ring moves {}",
                      grouped(least), grouped(most), grouped(gradient),
                      grouped(payload.at("ring_step_bytes").get<std::uint64_t>()));
+}
+
+std::string betweenHostsText(const Json& payload) {
+  const Json& between = payload.at("between_hosts");
+  const auto least = between.at("least_step_bytes").get<std::uint64_t>();
+  const auto most = between.at("most_step_bytes").get<std::uint64_t>();
+  const auto hosts = between.at("hosts").get<std::uint64_t>();
+  if (between.at("equals_hierarchical").get<bool>()) {
+    return fmt::format("{} of them per step between {} hosts: exactly 2(h − 1) = {} times the gradient's {}",
+                       grouped(most), hosts, 2 * (hosts - 1),
+                       grouped(payload.at("gradient_bytes").get<std::uint64_t>()));
+  }
+  // Their processes cannot share memory, as in containers of their own.
+  if (hosts == 1)
+    return fmt::format("{} to {} of them per step, inside one host", grouped(least), grouped(most));
+  return fmt::format("{} to {} of them per step between {} hosts; the hierarchical all-reduce moves {}",
+                     grouped(least), grouped(most), hosts,
+                     grouped(between.at("hierarchical_step_bytes").get<std::uint64_t>()));
 }
 
 std::string verifyText(const Json& verify) {
@@ -123,7 +147,9 @@ std::string factsTable(const Json& document) {
       "Optimizer",
       fmt::format("{}, learning rate {}; gradients averaged: {}", optimizer.at("name").get<std::string>(),
                   optimizer.at("learning_rate").dump(), configuration.at("averaging").get<std::string>()));
-  table += row("Payload", payloadText(document.at("payload"), nranks));
+  const Json& payload = document.at("payload");
+  table += row("Payload", payloadText(payload, nranks));
+  if (!payload.at("between_hosts").is_null()) table += row("By the network", betweenHostsText(payload));
   table += row("One process on whole batches", verifyText(document.at("verify")));
   const Json& speed = timing.at("samples_per_second");
   table += row("Speed", speed.is_number()
@@ -179,9 +205,9 @@ std::string htmlPage(const Json& document) {
   page += fmt::format(
       "<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n<h1>Do the replicas stay identical?</h1>\n",
       escaped(title), kStyle);
-  page += fmt::format("<p class=\"soft\">tutti-train {}: data-parallel training on {} ranks</p>\n",
+  page += fmt::format("<p class=\"soft\">tutti-train {}: data-parallel training on {} ranks{}</p>\n",
                       escaped(document.at("version").get<std::string>()),
-                      document.at("configuration").at("ranks").dump());
+                      document.at("configuration").at("ranks").dump(), onHosts(document));
   page += verdict(document) + factsTable(document);
   page +=
       lossFigure(document) + agreementFigure(document) + trafficFigure(document) + divergenceFigure(document);

@@ -38,6 +38,7 @@ Json configurationOf(const Options& options, const Corpus& corpus, const RunConf
   }
   Json json;
   json["ranks"] = configuration.nranks;
+  json["hosts"] = configuration.hosts;
   json["steps"] = options.steps;
   json["data"] = {{"path", corpus.path},
                   {"bytes", corpus.symbols.size()},
@@ -69,10 +70,26 @@ Json stepOf(const StepRecord& record) {
   json["replicas_equal"] = !record.check.difference.has_value();
   json["distinct_gradients"] = record.step == 0 ? Json() : Json(record.check.distinct_gradients);
   json["payload_bytes"] = record.payload_bytes;
+  json["network_bytes"] = record.network_bytes;
   json["seconds"] = {{"compute", record.times.compute},
                      {"all_reduce", record.times.all_reduce},
                      {"update", record.times.update},
                      {"check", record.times.check}};
+  return json;
+}
+
+/// Null where the network was not used.
+Json betweenHosts(const RunRecord& record) {
+  const RunTotals& totals = record.totals;
+  if (record.configuration.hosts == 1 && totals.most_network_bytes == 0) return {};
+  const std::uint64_t hierarchical = hierarchicalNetworkBytes(record.configuration);
+  Json json;
+  json["hosts"] = record.configuration.hosts;
+  json["least_step_bytes"] = totals.least_network_bytes;
+  json["most_step_bytes"] = totals.most_network_bytes;
+  json["hierarchical_step_bytes"] = hierarchical;
+  json["equals_hierarchical"] = totals.steps > 0 && totals.least_network_bytes == hierarchical &&
+                                totals.most_network_bytes == hierarchical;
   return json;
 }
 
@@ -86,6 +103,7 @@ Json payloadOf(const RunRecord& record) {
   json["ring_step_bytes"] = ring;
   json["equals_ring"] =
       totals.steps > 0 && totals.least_payload_bytes == ring && totals.most_payload_bytes == ring;
+  json["between_hosts"] = betweenHosts(record);
   return json;
 }
 

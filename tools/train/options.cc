@@ -32,6 +32,7 @@ struct Raw {
   std::int64_t layers = 2;
   std::int64_t log_every = 10;
   std::optional<std::int64_t> ranks;
+  std::int64_t hosts = 1;
   std::optional<double> learning_rate;
   std::optional<double> momentum;
   std::string optimizer = "sgd";
@@ -66,6 +67,7 @@ constexpr std::array kUses{
     OptionUse{"--inject-fault", true, false, false}, OptionUse{"--html", true, false, false},
     OptionUse{"--json", true, true, true},           OptionUse{"--ranks", false, true, true},
     OptionUse{"--params", false, false, true},       OptionUse{"--link-gbps", false, false, true},
+    OptionUse{"--hosts", false, false, true},
 };
 
 void checkUses(const CLI::App& app, Mode mode) {
@@ -144,6 +146,9 @@ void addOtherModes(CLI::App& app, Raw& raw) {
                "Train nothing; say what averaging a model of --params on --ranks devices moves");
   app.add_option("--ranks", raw.ranks,
                  "Most ranks of --scaling [one per core]; devices of --explain-traffic");
+  app.add_option("--hosts", raw.hosts,
+                 "Hosts that the devices of --explain-traffic are on, equally many on each")
+      ->capture_default_str();
   app.add_option("--params", raw.params, "Parameters of the model, such as 7e9");
   app.add_option("--link-gbps", raw.link_gbps, "Speeds of links in Gbit/s, in each direction")
       ->capture_default_str();
@@ -173,8 +178,13 @@ TrafficQuestion trafficFrom(const Raw& raw) {
   if (type == nullptr) {
     throw UsageError(fmt::format("--dtype {}: must be {}", raw.dtype, gradientTypeNames()));
   }
-  return {parseParameters(raw.params), *type, countWithin("--ranks", *raw.ranks, 1, kMaxTrafficRanks),
-          parseLinkGbps(raw.link_gbps)};
+  const std::uint64_t ranks = countWithin("--ranks", *raw.ranks, 1, kMaxTrafficRanks);
+  const std::uint64_t hosts = countWithin("--hosts", raw.hosts, 1, kMaxTrafficRanks);
+  if (ranks % hosts != 0) {
+    throw UsageError(
+        fmt::format("--hosts {}: must divide the {} ranks, so that hosts have equally many", hosts, ranks));
+  }
+  return {parseParameters(raw.params), *type, ranks, hosts, parseLinkGbps(raw.link_gbps)};
 }
 
 Options checked(const Raw& raw, Options options) {

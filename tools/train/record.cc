@@ -13,6 +13,9 @@ void addStep(RunRecord& record, StepRecord step, bool keep) {
   totals.least_payload_bytes =
       first ? step.payload_bytes : std::min(totals.least_payload_bytes, step.payload_bytes);
   totals.most_payload_bytes = std::max(totals.most_payload_bytes, step.payload_bytes);
+  totals.least_network_bytes =
+      first ? step.network_bytes : std::min(totals.least_network_bytes, step.network_bytes);
+  totals.most_network_bytes = std::max(totals.most_network_bytes, step.network_bytes);
   totals.times.compute += step.times.compute;
   totals.times.all_reduce += step.times.all_reduce;
   totals.times.update += step.times.update;
@@ -23,6 +26,10 @@ void addStep(RunRecord& record, StepRecord step, bool keep) {
 
 std::uint64_t ringPayloadBytes(const RunConfiguration& configuration) {
   return std::uint64_t{2} * (configuration.nranks - 1) * configuration.gradient_bytes;
+}
+
+std::uint64_t hierarchicalNetworkBytes(const RunConfiguration& configuration) {
+  return std::uint64_t{2} * (configuration.hosts - 1) * configuration.gradient_bytes;
 }
 
 }  // namespace tutti::train

@@ -16,6 +16,7 @@ namespace tutti::train {
 /// Known before the first step.
 struct RunConfiguration {
   std::size_t nranks = 0;
+  std::size_t hosts = 1;  ///< that the ranks are on
   std::size_t parameters = 0;
   std::size_t gradient_bytes = 0;
   std::vector<Tensor> tensors;
@@ -39,6 +40,8 @@ struct RunTotals {
   std::optional<std::size_t> first_difference;  ///< the first step after which replicas differed
   std::uint64_t least_payload_bytes = 0;        ///< of a step, over all ranks
   std::uint64_t most_payload_bytes = 0;
+  std::uint64_t least_network_bytes = 0;  ///< of a step, between hosts
+  std::uint64_t most_network_bytes = 0;
   StepTimes times;  ///< sums
 };
 
@@ -57,5 +60,9 @@ void addStep(RunRecord& record, StepRecord step, bool keep);
 
 /// What the averaging of one step moves over all ranks in a ring: 2 (n - 1) times the gradient.
 std::uint64_t ringPayloadBytes(const RunConfiguration& configuration);
+
+/// What it moves between hosts where every host passes its sum round the hosts: 2 (h - 1) times the gradient.
+/// No all-reduce can do with less that does not know the values.
+std::uint64_t hierarchicalNetworkBytes(const RunConfiguration& configuration);
 
 }  // namespace tutti::train

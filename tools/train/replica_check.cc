@@ -11,8 +11,9 @@ namespace tutti::train {
 
 CheckResult ReplicaCheck::compare(const RankReport& own) {
   const std::vector<std::uint64_t> own_hashes = hashEach(state_);
-  const std::array<std::uint64_t, 4> words{own.gradient_hash, combinedHash(own_hashes),
-                                           std::bit_cast<std::uint64_t>(own.loss), own.payload_bytes};
+  const std::array<std::uint64_t, 5> words{own.gradient_hash, combinedHash(own_hashes),
+                                           std::bit_cast<std::uint64_t>(own.loss), own.payload_bytes,
+                                           own.network_bytes};
   const std::vector<std::uint64_t> all = gatherWords(comm_, words);
   std::vector<std::uint64_t> gradients;
   CheckResult result;
@@ -21,6 +22,7 @@ CheckResult ReplicaCheck::compare(const RankReport& own) {
     result.state_hashes.push_back(all[at + 1]);
     result.losses.push_back(std::bit_cast<double>(all[at + 2]));
     result.payload_bytes.push_back(all[at + 3]);
+    result.network_bytes.push_back(all[at + 4]);
   }
   result.distinct_gradients = countDistinct(gradients);
   result.distinct_states = countDistinct(result.state_hashes);

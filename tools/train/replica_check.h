@@ -24,6 +24,7 @@ struct RankReport {
   std::uint64_t gradient_hash = 0;
   double loss = 0;
   std::uint64_t payload_bytes = 0;
+  std::uint64_t network_bytes = 0;  ///< of them, to other hosts
 };
 
 /// The same on all ranks. Vectors hold one value per rank.
@@ -31,12 +32,13 @@ struct CheckResult {
   std::vector<double> losses;
   std::vector<std::uint64_t> state_hashes;
   std::vector<std::uint64_t> payload_bytes;
+  std::vector<std::uint64_t> network_bytes;
   std::size_t distinct_gradients = 0;  ///< distinct gradient hashes among the ranks
   std::size_t distinct_states = 0;
   std::optional<ReplicaDifference> difference;
 };
 
-/// Compares the state of this rank with that of all others. Costs a hash of the state and an all-gather of 32
+/// Compares the state of this rank with that of all others. Costs a hash of the state and an all-gather of 40
 /// bytes; only where states differ, a second all-gather of one hash per tensor.
 class ReplicaCheck {
  public:

@@ -23,6 +23,33 @@ std::string humanSeconds(double seconds) {
   return seconds < 1000 ? fmt::format("{:.3g} s", seconds) : fmt::format("{:.0f} s", seconds);
 }
 
+std::string hostText(const TrafficQuestion& question) {
+  if (question.hosts == 1) return "";
+  const HostTraffic traffic = hostTrafficOf(question);
+  const std::uint64_t h = question.hosts;
+  return fmt::format(
+      "  between hosts  each of {} hosts sends 2(h-1)/h x S = {:.4g} x S = {} where hosts sum inside first,\n"
+      "                 all hosts 2(h-1) x S = {}; one ring of all devices: {} from each host\n",
+      h, 2.0 * static_cast<double>(h - 1) / static_cast<double>(h),
+      humanBytes(traffic.hierarchical_per_host_bytes),
+      humanBytes(static_cast<double>(traffic.hierarchical_total_bytes)),
+      humanBytes(traffic.ring_per_host_bytes));
+}
+
+/// The same by speed of a host's network.
+std::string hostTimes(const TrafficQuestion& question) {
+  if (question.hosts == 1) return "";
+  const HostTraffic traffic = hostTrafficOf(question);
+  std::string text =
+      fmt::format("\n  {:>12}  {:>10}  {:>13}  {:>16}\n", "host Gbit/s", "GB/s", "hosts, least", "one ring");
+  for (const double gbps : question.link_gbps) {
+    text += fmt::format("  {:>12}  {:>10.4g}  {:>13}  {:>16}\n", fmt::format("{:g}", gbps), gbps / 8,
+                        humanSeconds(secondsOn(gbps, traffic.hierarchical_per_host_bytes)),
+                        humanSeconds(secondsOn(gbps, traffic.ring_per_host_bytes)));
+  }
+  return text;
+}
+
 }  // namespace
 
 const GradientType* findGradientType(const std::string& name) {
@@ -49,6 +76,15 @@ Traffic trafficOf(const TrafficQuestion& question) {
   traffic.ring_per_device_bytes =
       static_cast<double>(traffic.ring_total_bytes) / static_cast<double>(question.ranks);
   traffic.exchange_per_device_bytes = others * traffic.gradient_bytes;
+  return traffic;
+}
+
+HostTraffic hostTrafficOf(const TrafficQuestion& question) {
+  HostTraffic traffic;
+  traffic.hierarchical_total_bytes = 2 * (question.hosts - 1) * question.parameters * question.type.bytes;
+  traffic.hierarchical_per_host_bytes =
+      static_cast<double>(traffic.hierarchical_total_bytes) / static_cast<double>(question.hosts);
+  traffic.ring_per_host_bytes = trafficOf(question).ring_per_device_bytes;
   return traffic;
 }
 
@@ -81,20 +117,21 @@ std::string trafficText(const TrafficQuestion& question) {
       "                 in {} messages of S/n = {}; more devices bring it to 2 x S, never beyond\n"
       "  all devices    2(n-1) x S = {} per step\n"
       "  for comparison {} per device, if each sent its gradient to every other: (n-1) x S\n"
+      "{}"
       "  no matter      batch size, sequence length and time per step: only S and n count\n\n"
       "  {:>12}  {:>10}  {:>13}  {:>16}\n",
       factor, humanBytes(traffic.ring_per_device_bytes), traffic.ring_messages,
       humanBytes(gradient / static_cast<double>(n)),
       humanBytes(static_cast<double>(traffic.ring_total_bytes)),
-      humanBytes(static_cast<double>(traffic.exchange_per_device_bytes)), "link Gbit/s", "GB/s",
-      "ring, at least", "all to all");
+      humanBytes(static_cast<double>(traffic.exchange_per_device_bytes)), hostText(question), "link Gbit/s",
+      "GB/s", "ring, at least", "all to all");
   for (const double gbps : question.link_gbps) {
     text +=
         fmt::format("  {:>12}  {:>10.4g}  {:>14}  {:>15}\n", fmt::format("{:g}", gbps), gbps / 8,
                     humanSeconds(secondsOn(gbps, traffic.ring_per_device_bytes)),
                     humanSeconds(secondsOn(gbps, static_cast<double>(traffic.exchange_per_device_bytes))));
   }
-  return text +
+  return text + hostTimes(question) +
          "\n  Speeds are of one device's link, in each direction. The times are what its bandwidth allows; "
          "latency and\n"
          "  protocols come on top, and averaging while gradients are still computed hides part of it.\n";
@@ -111,6 +148,13 @@ nlohmann::ordered_json trafficDocument(const TrafficQuestion& question) {
   document["ring"] = {{"sent_per_device_bytes", traffic.ring_per_device_bytes},
                       {"sent_by_all_bytes", traffic.ring_total_bytes},
                       {"messages_per_device", traffic.ring_messages}};
+  if (question.hosts > 1) {
+    const HostTraffic hosts = hostTrafficOf(question);
+    document["hosts"] = {{"hosts", question.hosts},
+                         {"hierarchical_sent_per_host_bytes", hosts.hierarchical_per_host_bytes},
+                         {"hierarchical_sent_by_all_bytes", hosts.hierarchical_total_bytes},
+                         {"ring_sent_per_host_bytes", hosts.ring_per_host_bytes}};
+  }
   document["exchange"] = {{"sent_per_device_bytes", traffic.exchange_per_device_bytes}};
   document["links"] = nlohmann::ordered_json::array();
   for (const double gbps : question.link_gbps) {

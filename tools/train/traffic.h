@@ -23,6 +23,7 @@ struct TrafficQuestion {
   std::uint64_t parameters = 0;
   GradientType type{"fp32", 4};
   std::uint64_t ranks = 0;
+  std::uint64_t hosts = 1;        ///< with equally many of the devices each
   std::vector<double> link_gbps;  ///< 10^9 bits per second, in each direction
 };
 
@@ -35,6 +36,15 @@ struct Traffic {
   std::uint64_t exchange_per_device_bytes =
       0;  ///< if each device sent its gradient to every other: (n - 1) S
 };
+
+/// Bytes of one averaged step through the networks of several hosts. `per host` are sent, and as many
+/// received.
+struct HostTraffic {
+  double hierarchical_per_host_bytes = 0;      ///< 2 (h - 1) / h S: hosts sum inside, then pass parts round
+  std::uint64_t hierarchical_total_bytes = 0;  ///< sent by all hosts: 2 (h - 1) S
+  double ring_per_host_bytes = 0;  ///< 2 (n - 1) / n S: one ring of all devices, hosts one after the other
+};
+HostTraffic hostTrafficOf(const TrafficQuestion& question);
 
 /// Patarasuk, Yuan: "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 2009.
 Traffic trafficOf(const TrafficQuestion& question);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tools/train/errors.h"
+#include "tools/train/hosts.h"
 
 namespace tutti::train {
 namespace {
@@ -63,8 +64,8 @@ Run<T>::Run(Comm& comm, const Options& options, const Corpus& corpus, const Cons
       training_(comm, corpus, trainingSetup(options, corpus, static_cast<std::size_t>(comm.size()))) {
   const TrainingSetup& setup = training_.setup();
   const Replica<T>& replica = training_.replica();
-  record_.configuration = {setup.counts.size(), replica.parameters().size(), training_.gradientBytes(),
-                           replica.tensors(), setup};
+  record_.configuration = {setup.counts.size(),       countHosts(comm),  replica.parameters().size(),
+                           training_.gradientBytes(), replica.tensors(), setup};
   if (options.verify && comm.rank() == 0) {
     whole_batch_ = WholeBatchRun<T>{{setup.shape, setup.optimizer, setup.seed},
                                     std::vector<T>(replica.parameters().size())};

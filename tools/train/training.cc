@@ -25,9 +25,12 @@ class Stopwatch {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-std::uint64_t payloadMoved(const Comm& comm) {
-  const tuttiStatistics_t statistics = comm.statistics();
+std::uint64_t payloadOf(const tuttiStatistics_t& statistics) {
   return statistics.payload_slot_bytes + statistics.payload_read_bytes + statistics.payload_written_bytes;
+}
+
+std::uint64_t sumOf(const std::vector<std::uint64_t>& values) {
+  return std::accumulate(values.begin(), values.end(), std::uint64_t{0});
 }
 
 }  // namespace
@@ -71,9 +74,11 @@ StepRecord Training<T>::step(std::size_t step) {
   weigh();
   record.times.compute += watch.lap();
 
-  const std::uint64_t moved_before = payloadMoved(comm_);
+  const tuttiStatistics_t before = comm_.statistics();
   average();
-  own.payload_bytes = payloadMoved(comm_) - moved_before;
+  const tuttiStatistics_t after = comm_.statistics();
+  own.payload_bytes = payloadOf(after) - payloadOf(before);
+  own.network_bytes = after.payload_network_bytes - before.payload_network_bytes;
   record.times.all_reduce = watch.lap();
 
   replica_.update(step, gradient_);
@@ -83,8 +88,8 @@ StepRecord Training<T>::step(std::size_t step) {
   record.times.check += watch.lap();
 
   record.loss = weightedMean(record.check.losses, setup_.counts);
-  record.payload_bytes =
-      std::accumulate(record.check.payload_bytes.begin(), record.check.payload_bytes.end(), std::uint64_t{0});
+  record.payload_bytes = sumOf(record.check.payload_bytes);
+  record.network_bytes = sumOf(record.check.network_bytes);
   return record;
 }
 

@@ -56,6 +56,7 @@ struct StepRecord {
   double loss = 0;       ///< mean over the batch, before the update
   CheckResult check;
   std::uint64_t payload_bytes = 0;  ///< that the averaging moved between ranks, over all ranks
+  std::uint64_t network_bytes = 0;  ///< of them, between hosts
   StepTimes times;
 };
 

@@ -1,0 +1,14 @@
+// On how many hosts the ranks are.
+#pragma once
+
+#include <cstddef>
+
+#include "tutti/tutti.h"
+
+namespace tutti::train {
+
+/// Counts the ranks' names of their hosts as the library tells hosts apart: NCCL_HOSTID, or where that is not
+/// set, the boot id of the kernel. Collective.
+std::size_t countHosts(Comm& comm);
+
+}  // namespace tutti::train
