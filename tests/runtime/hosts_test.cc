@@ -44,7 +44,8 @@ TEST_P(Hosts, Exchange) {
 
 INSTANTIATE_TEST_SUITE_P(All, Hosts,
                          testing::Values(Arrangement{2, 2}, Arrangement{3, 2}, Arrangement{4, 2},
-                                         Arrangement{6, 3}, Arrangement{5, 5}, Arrangement{8, 2}));
+                                         Arrangement{6, 3}, Arrangement{5, 5}, Arrangement{8, 2},
+                                         Arrangement{5, 3}));  // the last host has fewer ranks
 
 class WaysBetweenHosts : public testing::TestWithParam<const char*> {};
 
