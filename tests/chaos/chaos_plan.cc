@@ -55,7 +55,7 @@ class Drawer {
   }
 
   void drawFaults(const std::string& faults) {
-    set("TUTTI_FAULTS", faults + ");seed=" + std::to_string(plan_.seed);
+    set("TUTTI_FAULTS", faults + ";seed=" + std::to_string(plan_.seed));
     set("TUTTI_SLOT_BYTES", "8192");  // a slot has to fit between two cuts
   }
 
