@@ -137,6 +137,18 @@ TEST(Hosts, RankThatExitsAfterItsLastOperationHurtsNobody) {
   expectSuccess(group.wait());
 }
 
+TEST(Hosts, WhatWasSentArrivesThoughItsSenderLeft) {
+  for (const int nranks : {2, 3}) {
+    for (const char* slot_bytes : {"1024", "16384", "131072"}) {
+      RankGroup group(
+          nranks, {"receive-from-left"},
+          {{"TUTTI_SLOT_BYTES", slot_bytes}, {"TUTTI_TIMEOUT", "5"}, {"TUTTI_STALL_TIMEOUT", "5"}}, {},
+          nranks);
+      expectSuccess(group.wait());
+    }
+  }
+}
+
 TEST(Hosts, ASenderThatDiedIsNamed) {
   RankGroup group(3, {"receive-from-dead"}, {}, {}, 3);
   const auto results = group.wait();

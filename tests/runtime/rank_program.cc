@@ -40,6 +40,20 @@ void receiveInVain(Comm& comm, std::size_t count, const Leave& leave) {
   if (comm.rank() == 0) comm.receive(data.data(), count, comm.size() - 1);
 }
 
+/// The last rank sends much and leaves at once, while rank 0 has not begun to receive it.
+void receiveFromWhoLeft(Comm& comm) {
+  std::vector<std::int32_t> data(1 << 20);
+  comm.barrier();
+  if (comm.rank() == comm.size() - 1) {
+    data = tutti::test::message(comm.rank(), 0, 5, data.size());
+    comm.send(data.data(), data.size(), 0);
+  } else if (comm.rank() == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    comm.receive(data.data(), data.size(), comm.size() - 1);
+    tutti::test::require(data == tutti::test::message(comm.size() - 1, 0, 5, data.size()), "wrong data");
+  }
+}
+
 /// Rank 0 is away for a while after each call, in which the others need what it sent last, and its credits.
 void beAway(Comm& comm, bool computes) {
   std::vector<float> data(3'000'000, 1.0F);
@@ -105,6 +119,7 @@ void run(const std::string& what, const std::string& argument) {
     });
   }
   if (what == "loop") return loopUntilKilled(comm);
+  if (what == "receive-from-left") return receiveFromWhoLeft(comm);
   if (what == "away") return beAway(comm, argument == "compute");
   if (what == "differ") return differ(comm, argument);
   if (what == "absent" && comm.rank() == std::stoi(argument)) ::pause();
