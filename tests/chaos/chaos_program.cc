@@ -152,22 +152,27 @@ void report(const char* when, const Resources& held) {
       std::to_string(held.mappings) + " " + std::to_string(held.shared_mappings));
 }
 
-void run(const Arguments& arguments) {
-  tuttiLaunch_t launch;
-  tutti::check(tuttiLaunchFromEnvironment(&launch));
-  const Resources before = Resources::now();
+void joinCallAndEnd(const tuttiLaunch_t& launch, const Arguments& arguments) {
   ncclComm_t handle = nullptr;
   if (ncclCommInitRank(&handle, launch.nranks, launch.id, launch.rank) != ncclSuccess) {
     say("result error " + std::to_string(nowNs()) + " " + ncclGetLastError(nullptr));
     say("ended 0");
-  } else {
-    say("ready");
-    Comm comm(handle);
-    Aborter aborter;
-    const std::string result = callAll(comm, arguments, aborter);
-    say(result);
-    say("ended " + std::to_string(end(comm, !isOk(result), aborter).count()));
+    return;
   }
+  say("ready");
+  Comm comm(handle);
+  Aborter aborter;
+  const std::string result = callAll(comm, arguments, aborter);
+  say(result);
+  say("ended " + std::to_string(end(comm, !isOk(result), aborter).count()));
+}
+
+void run(const Arguments& arguments) {
+  tuttiLaunch_t launch;
+  tutti::check(tuttiLaunchFromEnvironment(&launch));
+  const Resources before = Resources::now();
+  // In a thread of its own: what the library keeps for a thread goes with it.
+  std::thread([&] { joinCallAndEnd(launch, arguments); }).join();
   const Resources after = Resources::after(before, milliseconds(3000));
   report("held", before);
   report("holds", after);

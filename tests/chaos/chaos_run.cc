@@ -165,6 +165,7 @@ class Run {
     if (report.held.size() != std::size(kNames) || report.holds.size() != std::size(kNames)) {
       return complain(rank, "did not say what it holds");
     }
+    outcome_.most_mappings = std::max(outcome_.most_mappings, report.holds[2] - report.held[2]);
     bool is_leaking = false;
     for (std::size_t i = 0; i < std::size(kNames); ++i) {
       if (report.holds[i] <= report.held[i] + kMore[i]) continue;

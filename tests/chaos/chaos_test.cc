@@ -28,6 +28,7 @@ struct Row {
   std::vector<double> error_ms;
   double longest_end_ms = 0;
   int wrong_culprits = 0;
+  int most_mappings = 0;
   int leaks = 0;
 };
 
@@ -37,8 +38,8 @@ std::uint64_t fromEnvironment(const char* name, std::uint64_t otherwise) {
 }
 
 void print(const std::array<Row, kChaosCount>& rows) {
-  std::printf("%-13s %5s %12s %18s %18s %14s %14s %6s\n", "fault", "runs", "as expected", "error median (ms)",
-              "error max (ms)", "end max (ms)", "wrong culprits", "leaks");
+  std::printf("%-13s %5s %12s %18s %18s %14s %14s %9s %6s\n", "fault", "runs", "as expected",
+              "error median (ms)", "error max (ms)", "end max (ms)", "wrong culprits", "mappings", "leaks");
   for (int i = 0; i < kChaosCount; ++i) {
     Row row = rows[static_cast<std::size_t>(i)];
     if (row.runs == 0) continue;
@@ -48,9 +49,9 @@ void print(const std::array<Row, kChaosCount>& rows) {
       const auto last = static_cast<double>(row.error_ms.size() - 1);
       return std::to_string(static_cast<int>(row.error_ms[static_cast<std::size_t>(share * last)]));
     };
-    std::printf("%-13s %5d %12d %18s %18s %14.0f %14d %6d\n", name(static_cast<Chaos>(i)), row.runs,
+    std::printf("%-13s %5d %12d %18s %18s %14.0f %14d %+9d %6d\n", name(static_cast<Chaos>(i)), row.runs,
                 row.as_expected, time(0.5).c_str(), time(1).c_str(), row.longest_end_ms, row.wrong_culprits,
-                row.leaks);
+                row.most_mappings, row.leaks);
   }
 }
 
@@ -60,6 +61,7 @@ void add(Row& row, const ChaosOutcome& outcome) {
   row.error_ms.insert(row.error_ms.end(), outcome.error_ms.begin(), outcome.error_ms.end());
   row.longest_end_ms = std::max(row.longest_end_ms, outcome.longest_end_ms);
   row.wrong_culprits += outcome.wrong_culprits;
+  row.most_mappings = std::max(row.most_mappings, outcome.most_mappings);
   row.leaks += outcome.leaks;
 }
 
