@@ -2,6 +2,7 @@
 // errors go to standard error with exit status 1.
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -72,6 +73,17 @@ void beAway(Comm& comm, bool computes) {
   }
 }
 
+/// One rank is stopped as soon as a call has returned, by itself; others may still need of it what it sent
+/// last.
+void stopAfterCalls(Comm& comm, int who) {
+  for (std::uint64_t round = 0; round < 2; ++round) {
+    const auto collective = round % 2 == 0 ? tutti::Collective::all_reduce : tutti::Collective::all_gather;
+    tutti::test::checkOperation(comm, {.collective = collective, .count = 400'000}, round, {});
+    if (comm.rank() == who) ::raise(SIGSTOP);
+  }
+  tutti::test::allToAllV({&comm}, 7);
+}
+
 /// The last rank calls something else than the others.
 void differ(Comm& comm, const std::string& how) {
   std::vector<std::int32_t> data(2000);
@@ -108,6 +120,8 @@ void run(const std::string& what, const std::string& argument) {
   std::puts("ready");
   std::fflush(stdout);
   if (what == "conform") return tutti::test::conform(comm, std::stoull(argument), 100, 60'000);
+  if (what == "conform-briefly") return tutti::test::conform(comm, std::stoull(argument), 10, 20'000);
+  if (what == "stop-after-calls") return stopAfterCalls(comm, std::stoi(argument));
   if (what == "exchange") return exchange(comm);
   if (what == "receive-from-dead") return receiveInVain(comm, 10, [](auto&) { std::_Exit(0); });
   if (what == "receive-from-absent") return receiveInVain(comm, 10, [](auto&) { ::pause(); });
