@@ -77,6 +77,12 @@ std::string Monitor::who(int rank) const {
   return describe(around_.wiring.peers[static_cast<std::size_t>(rank)]);
 }
 
+std::string Monitor::stoppedText() const {
+  std::string result;
+  for (const int rank : around_.wiring.watch->stopped()) result += fmt::format("; {} is stopped", who(rank));
+  return result;
+}
+
 void Monitor::differs(int peer, const Descriptor& theirs) {
   if (isTransfer(descriptor_) && isTransfer(theirs)) {
     around_.fault.trip(
@@ -97,11 +103,11 @@ void Monitor::differs(int peer, const Descriptor& theirs) {
 void Monitor::enforce(nanoseconds waited, nanoseconds limit, const char* setting,
                       const std::function<std::string()>& culprit) {
   if (limit.count() != 0 && waited >= limit) {
-    around_.fault.trip(ncclRemoteError,
-                       fmt::format("{} ({} = {:g} s)", culprit(), setting, inSeconds(limit)));
+    around_.fault.trip(ncclRemoteError, fmt::format("{}{} ({} = {:g} s)", culprit(), stoppedText(), setting,
+                                                    inSeconds(limit)));
   } else if (waited >= next_warning_) {
     next_warning_ = waited * kWarningGrowth;
-    around_.warn(culprit());
+    around_.warn(culprit() + stoppedText());
   }
 }
 
@@ -109,6 +115,23 @@ void CollectiveMonitor::inspect(int peer, nanoseconds waited) {
   lookFarther(waited);
   if (adoptFault() || findDeparted(waited) || findMismatch()) return;
   checkDeadlines(peer, waited);
+}
+
+/// What came may belong to an operation that this rank has completed without it. Then that one is where the
+/// ranks parted, as far as the status board still tells.
+void CollectiveMonitor::differs(int peer, const Descriptor& theirs) {
+  for (std::uint64_t back = std::min<std::uint64_t>(2, operation_ - 1); back > 0; --back) {
+    const std::uint64_t earlier = operation_ - back;
+    Descriptor mine;
+    Descriptor other;
+    if (!status(around_.rank).readDescriptor(earlier, mine) || !status(peer).readDescriptor(earlier, other) ||
+        mine == other) {
+      continue;
+    }
+    CollectiveMonitor then(around_, earlier, mine);
+    return then.Monitor::differs(peer, other);
+  }
+  Monitor::differs(peer, theirs);
 }
 
 bool CollectiveMonitor::findDeparted(nanoseconds waited) {

@@ -63,6 +63,8 @@ class Monitor : public WaitMonitor {
   /// off.
   int silentRank() const;
   const RankStatus& status(int rank) const { return around_.wiring.board[rank]; }
+  /// Which ranks of this host are stopped, whoever is waited for: "; rank 2 (pid 4711 on node7) is stopped".
+  std::string stoppedText() const;
   /// "rank 2 (pid 4711 on node7)".
   std::string who(int rank) const;
   /// " (operation 5)", or nothing where there is no number.
@@ -87,6 +89,7 @@ class CollectiveMonitor final : public Monitor {
       : Monitor(around, descriptor), operation_(operation) {}
 
   void inspect(int peer, std::chrono::nanoseconds waited) override;
+  void differs(int peer, const Descriptor& theirs) override;
 
  private:
   bool findDeparted(std::chrono::nanoseconds waited);

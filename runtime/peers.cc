@@ -37,14 +37,19 @@ std::array<std::uint8_t, 16> bootId() {
   return id;
 }
 
-/// Field 22 of /proc/PID/stat. The second field, the program's name in parentheses, may hold anything.
-std::uint64_t startTime(int pid) {
+/// Fields 3 and so on of /proc/PID/stat; nothing where it cannot be read. The second field, the program's
+/// name in parentheses, may hold anything.
+std::istringstream statOf(int pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   std::string line;
   std::getline(file, line);
   const auto name_end = line.rfind(')');
-  if (name_end == std::string::npos) return 0;
-  std::istringstream fields(line.substr(name_end + 1));
+  return std::istringstream(name_end == std::string::npos ? "" : line.substr(name_end + 1));
+}
+
+/// Field 22, or 0.
+std::uint64_t startTime(int pid) {
+  std::istringstream fields = statOf(pid);
   std::string field;
   for (int number = 3; number < 22; ++number) fields >> field;
   std::uint64_t ticks = 0;
@@ -109,6 +114,7 @@ PeerWatch::PeerWatch(const std::vector<PeerInfo>& peers, const std::vector<int>&
     const PeerInfo& peer = peers[static_cast<std::size_t>(locals[(mine + distance) % locals.size()])];
     if (peer.process_token == self.process_token) continue;
     ranks_.push_back(peer.rank);
+    pids_.push_back(peer.pid);
     pidfds_.push_back(openProcess(peer));
   }
 }
@@ -121,6 +127,16 @@ std::vector<bool> PeerWatch::dead() const {
   if (::poll(fds.data(), fds.size(), 0) <= 0) return result;
   for (std::size_t i = 0; i < fds.size(); ++i) {
     if (fds[i].revents != 0) result[static_cast<std::size_t>(ranks_[i])] = true;
+  }
+  return result;
+}
+
+std::vector<int> PeerWatch::stopped() const {
+  std::vector<int> result;
+  for (std::size_t i = 0; i < pids_.size(); ++i) {
+    std::string state;
+    statOf(pids_[i]) >> state;
+    if (state == "T") result.push_back(ranks_[i]);
   }
   return result;
 }

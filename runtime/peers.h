@@ -27,9 +27,13 @@ class PeerWatch {
   /// For each rank whether its process has ended. A thread of this process never has.
   std::vector<bool> dead() const;
 
+  /// Ranks whose process was stopped by a signal, as far as /proc tells. Reads a file for each.
+  std::vector<int> stopped() const;
+
  private:
   std::size_t nranks_;
   std::vector<int> ranks_;
+  std::vector<int> pids_;  ///< of ranks_
   std::vector<UniqueFd> pidfds_;
 };
 

@@ -136,7 +136,7 @@ class Wirer {
       if (rank == rank_) local_ = static_cast<int>(locals_.size());
       locals_.push_back(rank);
     }
-    const bool is_uniform = std::ranges::equal_range(sizes, sizes[0]).size() == sizes.size();
+    const bool is_uniform = std::ranges::count(sizes, sizes[0]) == std::ssize(sizes);
     const bool is_in_order = std::ranges::is_sorted(host_of);
     wiring_.locals = locals_;
     wiring_.layout = {nranks_, static_cast<std::int32_t>(leaders.size()),

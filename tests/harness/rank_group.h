@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -38,12 +39,19 @@ class IdFile {
   std::filesystem::path path_;
 };
 
-/// Ranks of rank_program that run in the background, on one or, as they are told, several hosts: then in
-/// contiguous blocks, and what goes from one to another takes the network.
+/// Ranks of a program, rank_program unless told otherwise, that run in the background, on one or, as they are
+/// told, several hosts: then in contiguous blocks, and what goes from one to another takes the network.
 class RankGroup {
  public:
   RankGroup(int nranks, const std::vector<std::string>& arguments, const Environment& common = {},
-            const std::map<int, Environment>& per_rank = {}, int hosts = 1) {
+            const std::map<int, Environment>& per_rank = {}, int hosts = 1)
+      : RankGroup(
+            nranks, [&](int) { return arguments; }, common, per_rank, hosts) {}
+
+  /// The same with arguments for each rank.
+  RankGroup(int nranks, const std::function<std::vector<std::string>(int)>& arguments_of,
+            const Environment& common = {}, const std::map<int, Environment>& per_rank = {}, int hosts = 1,
+            const std::string& program = "rank_program") {
     for (int rank = 0; rank < nranks; ++rank) {
       Environment environment = common;
       environment["TUTTI_RANK"] = std::to_string(rank);
@@ -53,7 +61,8 @@ class RankGroup {
       if (per_rank.contains(rank)) {
         for (const auto& [name, value] : per_rank.at(rank)) environment[name] = value;
       }
-      std::vector<std::string> argv{"rank_program"};
+      std::vector<std::string> argv{program};
+      const auto arguments = arguments_of(rank);
       argv.insert(argv.end(), arguments.begin(), arguments.end());
       ranks_.push_back(std::make_unique<Command>(argv, environment));
     }

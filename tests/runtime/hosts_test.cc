@@ -14,6 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using test::CommandResult;
 using test::Environment;
 using test::expectSays;
 using test::expectSuccess;
@@ -44,7 +45,8 @@ TEST_P(Hosts, Exchange) {
 
 INSTANTIATE_TEST_SUITE_P(All, Hosts,
                          testing::Values(Arrangement{2, 2}, Arrangement{3, 2}, Arrangement{4, 2},
-                                         Arrangement{6, 3}, Arrangement{5, 5}, Arrangement{8, 2}));
+                                         Arrangement{6, 3}, Arrangement{5, 5}, Arrangement{8, 2},
+                                         Arrangement{5, 3}));  // the last host has fewer ranks
 
 class WaysBetweenHosts : public testing::TestWithParam<const char*> {};
 
@@ -108,6 +110,29 @@ TEST(Hosts, StoppedRankIsNamed) {
   }
 }
 
+TEST(Hosts, ARankThatIsStoppedAfterItsCallsIsWaitedFor) {
+  // Longer than its silence needs to be noticed, shorter than the deadlines.
+  for (const char* plan : {"ring", "hierarchical"}) {
+    for (const int victim : {0, 3}) {
+      RankGroup group(4, {"stop-after-calls", std::to_string(victim)},
+                      {{"TUTTI_STALL_TIMEOUT", "30"}, {"TUTTI_TIMEOUT", "30"}, {"TUTTI_PLAN", plan}}, {}, 2);
+      std::jthread waker([&](const std::stop_token& is_over) {
+        for (int tenths = 1; !is_over.stop_requested(); ++tenths) {
+          std::this_thread::sleep_for(milliseconds(100));
+          if (tenths % 20 == 0) group[victim].kill(SIGCONT);
+        }
+      });
+      std::vector<CommandResult> results(4);
+      for (const int rank : {0, 1, 2, 3}) {
+        if (rank != victim) results[static_cast<std::size_t>(rank)] = group[rank].wait(seconds(60));
+      }
+      results[static_cast<std::size_t>(victim)] = group[victim].wait(seconds(60));
+      waker.request_stop();
+      expectSuccess(results);
+    }
+  }
+}
+
 TEST(Hosts, RankThatNeverEntersIsNamed) {
   RankGroup group(4, {"absent", "2"}, {{"TUTTI_TIMEOUT", "1"}}, {}, 2);
   group.waitUntilReady();
@@ -134,6 +159,18 @@ TEST(Hosts, DifferentArgumentsAreNamedOnBothSides) {
 TEST(Hosts, RankThatExitsAfterItsLastOperationHurtsNobody) {
   RankGroup group(4, {"exit-after", "exit"}, {}, {}, 2);
   expectSuccess(group.wait());
+}
+
+TEST(Hosts, WhatWasSentArrivesThoughItsSenderLeft) {
+  for (const int nranks : {2, 3}) {
+    for (const char* slot_bytes : {"1024", "16384", "131072"}) {
+      RankGroup group(
+          nranks, {"receive-from-left"},
+          {{"TUTTI_SLOT_BYTES", slot_bytes}, {"TUTTI_TIMEOUT", "5"}, {"TUTTI_STALL_TIMEOUT", "5"}}, {},
+          nranks);
+      expectSuccess(group.wait());
+    }
+  }
 }
 
 TEST(Hosts, ASenderThatDiedIsNamed) {

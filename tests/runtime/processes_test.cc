@@ -138,6 +138,20 @@ TEST(Processes, StoppedRankIsNamedByItsNeighbour) {
   expectSays(result, "rank 1 (pid ");
 }
 
+TEST(Processes, StoppedRankIsNamedByAllOthers) {
+  // Round the ring all wait for each other: whose deadline passes first is chance.
+  for (int victim = 0; victim < 4; ++victim) {
+    Group group(4, {"loop"}, {{"TUTTI_STALL_TIMEOUT", "1"}, {"TUTTI_TIMEOUT", "1"}, {"TUTTI_PLAN", "ring"}});
+    group.waitUntilReady();
+    group[victim].kill(SIGSTOP);
+    for (int rank = 0; rank < 4; ++rank) {
+      if (rank == victim) continue;
+      expectSays(group[rank].wait(seconds(60)),
+                 "rank " + std::to_string(victim) + " (pid " + std::to_string(group[victim].pid()) + " on ");
+    }
+  }
+}
+
 TEST(Processes, RankThatNeverComesIsNamed) {
   const Environment timeout{{"TUTTI_INIT_TIMEOUT", "1"}};
   const IdFile id;

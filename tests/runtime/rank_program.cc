@@ -2,6 +2,7 @@
 // errors go to standard error with exit status 1.
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -38,6 +39,20 @@ void receiveInVain(Comm& comm, std::size_t count, const Leave& leave) {
   std::vector<std::int32_t> data(count);
   if (comm.rank() == comm.size() - 1) return leave(data);
   if (comm.rank() == 0) comm.receive(data.data(), count, comm.size() - 1);
+}
+
+/// The last rank sends much and leaves at once, while rank 0 has not begun to receive it.
+void receiveFromWhoLeft(Comm& comm) {
+  std::vector<std::int32_t> data(1 << 20);
+  comm.barrier();
+  if (comm.rank() == comm.size() - 1) {
+    data = tutti::test::message(comm.rank(), 0, 5, data.size());
+    comm.send(data.data(), data.size(), 0);
+  } else if (comm.rank() == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    comm.receive(data.data(), data.size(), comm.size() - 1);
+    tutti::test::require(data == tutti::test::message(comm.size() - 1, 0, 5, data.size()), "wrong data");
+  }
 }
 
 /// Rank 0 is away for a while after each call, in which the others need what it sent last, and its credits.
@@ -121,6 +136,17 @@ void sayAllMoved(Comm& comm) {
   }
 }
 
+/// One rank is stopped as soon as a call has returned, by itself; others may still need of it what it sent
+/// last.
+void stopAfterCalls(Comm& comm, int who) {
+  for (std::uint64_t round = 0; round < 2; ++round) {
+    const auto collective = round % 2 == 0 ? tutti::Collective::all_reduce : tutti::Collective::all_gather;
+    tutti::test::checkOperation(comm, {.collective = collective, .count = 400'000}, round, {});
+    if (comm.rank() == who) ::raise(SIGSTOP);
+  }
+  tutti::test::allToAllV({&comm}, 7);
+}
+
 /// The last rank calls something else than the others.
 void differ(Comm& comm, const std::string& how) {
   std::vector<std::int32_t> data(2000);
@@ -157,6 +183,8 @@ void run(const std::string& what, const std::string& argument) {
   std::puts("ready");
   std::fflush(stdout);
   if (what == "conform") return tutti::test::conform(comm, std::stoull(argument), 100, 60'000);
+  if (what == "conform-briefly") return tutti::test::conform(comm, std::stoull(argument), 10, 20'000);
+  if (what == "stop-after-calls") return stopAfterCalls(comm, std::stoi(argument));
   if (what == "exchange") return exchange(comm);
   if (what == "receive-from-dead") return receiveInVain(comm, 10, [](auto&) { std::_Exit(0); });
   if (what == "receive-from-absent") return receiveInVain(comm, 10, [](auto&) { ::pause(); });
@@ -170,6 +198,7 @@ void run(const std::string& what, const std::string& argument) {
   if (what == "loop") return loopUntilKilled(comm);
   if (what == "watch") return watch(comm, argument);
   if (what == "moved") return sayAllMoved(comm);
+  if (what == "receive-from-left") return receiveFromWhoLeft(comm);
   if (what == "away") return beAway(comm, argument == "compute");
   if (what == "differ") return differ(comm, argument);
   if (what == "absent" && comm.rank() == std::stoi(argument)) ::pause();

@@ -1,0 +1,187 @@
+// Communicators come and go, in good order or by a fault: nothing of them stays. This process is rank 0; the
+// others are processes of rank_program, on its host or on a pretended other one.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <atomic>
+#include <csignal>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/harness/conformance.h"
+#include "tests/harness/rank_group.h"
+#include "tests/harness/resources.h"
+
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using test::Command;
+using test::IdFile;
+using test::Resources;
+
+constexpr int kTimes = 20;
+constexpr int kWarmUp = 4;  ///< the first times, the C library takes what it keeps
+
+/// Does it kTimes, each in a thread of its own, and expects that nothing stays.
+void expectNothingStays(const std::function<void()>& use, int times = kTimes) {
+  ::mallopt(M_ARENA_MAX, 1);  // arenas of threads would be mappings that stay
+  const Resources before = Resources::now();
+  Resources warm = before;
+  for (int i = 0; i < times; ++i) {
+    std::thread(use).join();
+    if (i < kWarmUp) warm = Resources::after(before, seconds(5));
+  }
+  const Resources after = Resources::after(before, seconds(15));
+  const std::string text =
+      "before: " + before.text() + "\nafter " + std::to_string(times) + " times: " + after.text();
+  std::printf("%s\n", text.c_str());
+  EXPECT_LE(after.fds, before.fds) << text;
+  EXPECT_LE(after.threads, before.threads) << text;
+  EXPECT_LE(after.shared_mappings, before.shared_mappings) << text;
+  if (!test::kCountsMemory) return;
+  EXPECT_LE(after.mappings, warm.mappings + 4) << text;
+  EXPECT_LE(after.resident_kib, warm.resident_kib + 4096) << text;
+}
+
+TEST(Leaks, RanksAsThreads) {
+  expectNothingStays([] {
+    const auto errors = test::runRanks(4, [](Comm& comm) { test::conform(comm, 3, 10, 20'000); });
+    EXPECT_EQ(errors, test::noErrors(4));
+  });
+}
+
+/// The other ranks, in processes; this process is rank 0.
+class Others {
+ public:
+  Others(int nranks, bool on_other_host, const std::vector<std::string>& arguments) : nranks_(nranks) {
+    std::vector<std::string> argv{"rank_program"};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    for (int rank = 1; rank < nranks; ++rank) {
+      test::Environment environment{{"TUTTI_RANK", std::to_string(rank)},
+                                    {"TUTTI_WORLD_SIZE", std::to_string(nranks)},
+                                    {"TUTTI_ID_FILE", id_.path()}};
+      if (on_other_host) environment["NCCL_HOSTID"] = "other";
+      ranks_.push_back(std::make_unique<Command>(argv, environment));
+    }
+  }
+
+  Comm join() {
+    ncclUniqueId id;
+    std::ifstream(id_.path(), std::ios::binary).read(id.internal, sizeof(id.internal));
+    return Comm(nranks_, id, 0);
+  }
+  Command& last() { return *ranks_.back(); }
+  void expectSuccess() {
+    for (auto& rank : ranks_) {
+      const auto result = rank->wait(seconds(60));
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+    }
+  }
+
+ private:
+  IdFile id_;
+  int nranks_;
+  std::vector<std::unique_ptr<Command>> ranks_;
+};
+
+class LeaksBetween : public testing::TestWithParam<bool> {};
+
+TEST_P(LeaksBetween, InGoodOrder) {
+  expectNothingStays([] {
+    Others others(3, GetParam(), {"conform-briefly", "3"});
+    {
+      Comm comm = others.join();
+      test::conform(comm, 3, 10, 20'000);
+    }
+    others.expectSuccess();
+  });
+}
+
+void expectError(const std::function<void()>& body, const std::string& words) {
+  try {
+    body();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+  }
+}
+
+TEST_P(LeaksBetween, APeerIsKilled) {
+  expectNothingStays([] {
+    Others others(3, GetParam(), {"loop"});
+    Comm comm = others.join();
+    std::vector<float> data(100'000);
+    std::thread killer([&] {
+      std::this_thread::sleep_for(milliseconds(20));
+      others.last().kill(SIGKILL);
+    });
+    expectError(
+        [&] {
+          for (;;) comm.allReduce(data.data(), data.data(), data.size(), ncclMax);
+        },
+        "rank 2 (pid ");
+    killer.join();
+  });
+}
+
+TEST_P(LeaksBetween, TheRanksDiffer) {
+  expectNothingStays([] {
+    Others others(3, GetParam(), {"differ", "count"});
+    Comm comm = others.join();
+    std::vector<std::int32_t> data(1000);
+    expectError(
+        [&] {
+          comm.barrier();
+          comm.allReduce(data.data(), data.data(), data.size(), ncclSum);
+        },
+        "different operations");
+  });
+}
+
+TEST_P(LeaksBetween, AbortedWhileAThreadIsInside) {
+  expectNothingStays([] {
+    Others others(2, GetParam(), {"absent", "1"});
+    Comm comm = others.join();
+    float value = 1;
+    const ncclComm_t handle = comm.take();
+    std::thread aborter([&] {
+      std::this_thread::sleep_for(milliseconds(30));
+      const auto begin = std::chrono::steady_clock::now();
+      EXPECT_EQ(ncclCommAbort(handle), ncclSuccess);
+      EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(5));
+    });
+    EXPECT_NE(ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, handle, nullptr), ncclSuccess);
+    aborter.join();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Processes, LeaksBetween, testing::Bool(), [](const auto& on_other_host) {
+  return on_other_host.param ? "OfTwoHosts" : "OfOneHost";
+});
+
+TEST(Leaks, AbortedWhileItIsBeingMade) {
+  // Nobody else comes. The thread that makes it ends at TUTTI_INIT_TIMEOUT, see main.
+  expectNothingStays(
+      [] {
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        config.blocking = 0;
+        ncclComm_t comm = nullptr;
+        EXPECT_EQ(ncclCommInitRankConfig(&comm, 2, test::newId(), 0, &config), ncclInProgress);
+        std::this_thread::sleep_for(milliseconds(10));
+        EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+      },
+      2);
+}
+
+}  // namespace
+}  // namespace tutti
+
+int main(int argc, char** argv) {
+  ::setenv("TUTTI_INIT_TIMEOUT", "5", 0);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
