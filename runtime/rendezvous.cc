@@ -161,7 +161,10 @@ class Rendezvous {
     }
     for (auto visit = visits_.begin(); visit != visits_.end();) {
       const auto answer = visit->probe.answer();
-      if (answer == Probe::Answer::refused) return fail(lost(visit->rank, "Connection refused"));
+      if (answer == Probe::Answer::refused) {
+        const char* hint = hintAtFirewall(members_.at(visit->rank).address);
+        return fail(lost(visit->rank, fmt::format("Connection refused{}", hint)));
+      }
       const bool is_over = answer != Probe::Answer::pending || Clock::now() >= visit->until;
       if (is_over) next_visits_.push_back({Clock::now() + visitPause(), visit->rank});
       visit = is_over ? visits_.erase(visit) : std::next(visit);
