@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "runtime/bootstrap_messages.h"
@@ -42,6 +43,10 @@ Bytes Bootstrap::gatherBytes(std::span<const std::uint8_t> mine) {
 /// values of all. 2 log16(n) hops.
 Bytes Bootstrap::gather(std::span<const std::uint8_t> mine) {
   const std::size_t entry_bytes = sizeof(EntryRank) + mine.size();
+  if (entry_bytes * static_cast<std::size_t>(nranks_) >= SecureChannel::kMaxMessage) {
+    throw Error(ncclInternalError, fmt::format("values of {} bytes of {} ranks are too many for one message",
+                                               mine.size(), nranks_));
+  }
   const auto children = treeChildren(rank_, nranks_);
   const EntryRank self = rank_;
   Bytes entries(bytesOf(self).begin(), bytesOf(self).end());

@@ -1,8 +1,11 @@
 #include "runtime/control_plane.h"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <bit>
@@ -42,6 +45,18 @@ constexpr auto kAskEvery = milliseconds(100);
 constexpr auto kRoundTime = milliseconds(150);  ///< a node waits so long for the ranks below it
 constexpr auto kSilence = milliseconds(1500);   ///< without a table after having asked
 
+/// A host that is gone is noticed within half a minute, also when nothing is said.
+void detectLoss(int socket) {
+  const auto set = [socket](int level, int option, int value) {
+    ::setsockopt(socket, level, option, &value, sizeof(value));
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, 10);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set(IPPROTO_TCP, TCP_KEEPCNT, 4);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);
+}
+
 std::int64_t nanoseconds(std::chrono::steady_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
@@ -61,6 +76,7 @@ ControlPlane::ControlPlane(ControlTree tree, int nranks, int rank, RankStatus& m
       answered_(static_cast<std::size_t>(nranks)) {
   for (auto& answered : answered_) answered.store(true, std::memory_order_relaxed);
   forNeighbours([this](Neighbour& neighbour) {
+    detectLoss(neighbour.channel.fd());
     epoll_event event{};
     event.events = EPOLLIN;
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, neighbour.channel.fd(), &event) == 0) return;
@@ -161,10 +177,7 @@ void ControlPlane::store(const Entry& entry) {
 
 Watched::Next ControlPlane::attend() {
   forNeighbours([this](Neighbour& neighbour) {
-    if (!isOpen(neighbour)) return;
-    const bool alive = neighbour.channel.pump();
-    while (const auto message = neighbour.channel.receive()) hear(neighbour, *message);
-    if (!alive) lose(neighbour);
+    if (isOpen(neighbour)) tend(neighbour);
   });
   if (wants_announcement_.exchange(false, std::memory_order_acq_rel) && !is_announced_) {
     is_announced_ = true;
@@ -174,7 +187,9 @@ Watched::Next ControlPlane::attend() {
   sendAsked();
   const auto now = Clock::now();
   if (round_ && (round_->missing_children == 0 || now >= round_->deadline)) finishRound();
-  pumpAll();
+  forNeighbours([this](Neighbour& neighbour) {
+    if (isOpen(neighbour) && neighbour.channel.wantsToWrite()) tend(neighbour);
+  });
   Next next;
   const auto within = [&next](milliseconds delay) {
     next.delay = next.delay ? std::min(*next.delay, delay) : delay;
@@ -185,6 +200,13 @@ Watched::Next ControlPlane::attend() {
     if (isOpen(neighbour) && neighbour.channel.wantsToWrite()) within(milliseconds(1));
   });
   return next;
+}
+
+/// Reads and writes what is possible. The last words of a neighbour are heard before its end is noticed.
+void ControlPlane::tend(Neighbour& neighbour) {
+  const bool alive = neighbour.channel.pump();
+  while (const auto message = neighbour.channel.receive()) hear(neighbour, *message);
+  if (!alive) lose(neighbour);
 }
 
 void ControlPlane::sendAsked() {
@@ -319,12 +341,6 @@ void ControlPlane::lose(const Neighbour& neighbour) {
 void ControlPlane::flood(const Bytes& message, const Neighbour* except) {
   forNeighbours([&](Neighbour& neighbour) {
     if (&neighbour != except && isOpen(neighbour)) neighbour.channel.send(message);
-  });
-}
-
-void ControlPlane::pumpAll() {
-  forNeighbours([this](Neighbour& neighbour) {
-    if (isOpen(neighbour) && neighbour.channel.wantsToWrite() && !neighbour.channel.pump()) lose(neighbour);
   });
 }
 

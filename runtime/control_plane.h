@@ -97,7 +97,7 @@ class ControlPlane final : public Watched {
   void finishRound();
   void takeTable(std::span<const Entry> entries);
   void sendAsked();
-  void pumpAll();
+  void tend(Neighbour& neighbour);
   bool isOpen(const Neighbour& neighbour) const;
   void flood(const Bytes& message, const Neighbour* except);
   template <class Visit>

@@ -27,6 +27,7 @@ constexpr std::size_t kMostStrangers = 8;
 constexpr milliseconds kTick{100};     ///< for what has no descriptor to poll
 constexpr seconds kCallTime{60};       ///< a child that joined answers within
 constexpr seconds kLastWords{2};       ///< for telling the rendezvous of a failure
+constexpr seconds kEarlier{5};         ///< than the ranks' deadline is that of their rendezvous
 constexpr int kProbesPerSecond = 256;  ///< that a rendezvous gets from all its ranks
 constexpr seconds kProbeTime{5};       ///< an unanswered probe is given up
 
@@ -40,7 +41,7 @@ class Joining {
   Joined make() {
     try {
       if (terms_.id.is_agreed && terms_.rank == 0) {
-        openRendezvousAt(terms_.id, std::chrono::duration_cast<milliseconds>(terms_.deadline - Clock::now()));
+        openRendezvousAt(terms_.id, rendezvousTime());
       }
       join();
       awaitParent();
@@ -87,6 +88,12 @@ class Joining {
       throw;
     }
     return dialRendezvous(terms_.deadline);
+  }
+
+  /// Its deadline comes before those of the ranks, since it can say who is missing.
+  milliseconds rendezvousTime() const {
+    const auto left = std::chrono::duration_cast<milliseconds>(terms_.deadline - Clock::now());
+    return left > 2 * kEarlier ? std::chrono::round<seconds>(left - kEarlier) : left / 2;
   }
 
   void join() {
@@ -193,9 +200,8 @@ class Joining {
       requireTime(parent == kRendezvous
                       ? "the rendezvous"
                       : fmt::format("the ranks that come before it (rank {} is next)", parent),
-                  fmt::format("call it at {}: not all ranks have joined, or a firewall blocks that port "
-                              "(TUTTI_PORT_RANGE)",
-                              toText(self_.address)));
+                  fmt::format("call it at {}", toText(self_.address)),
+                  ". Perhaps not all ranks have joined, or a firewall blocks that port (TUTTI_PORT_RANGE)");
       std::vector<pollfd> fds;
       if (probe) probe->addTo(fds);
       wait(fds);
@@ -243,12 +249,14 @@ class Joining {
       if (typeOf(guest.greeting) != MessageType::table) continue;
       std::vector<RankAddress> table;
       TableMessage header;
+      const bool is_table = readTable(payloadOf(guest.greeting), header, table);
+      // Another rank's port, once: it is gone, as the caller sees when nobody answers under its name.
+      if (is_table && header.to != terms_.rank) continue;
       const int parent = treeParent(terms_.rank);
-      if (!readTable(payloadOf(guest.greeting), header, table) || header.nranks != terms_.nranks ||
-          header.from != parent || header.to != terms_.rank || joined_.tree.has(parent)) {
+      if (!is_table || header.nranks != terms_.nranks || header.from != parent || joined_.tree.has(parent)) {
         throw Error(ncclInternalError,
-                    fmt::format("{} was called by rank {} as rank {} of {}, but awaits rank {} as its parent",
-                                name(), header.from, header.to, header.nranks, parent));
+                    fmt::format("{} was called by rank {} of {}, but awaits rank {} as its parent", name(),
+                                header.from, header.nranks, parent));
       }
       joined_.communicator_secret = header.communicator_secret;
       joined_.tree.setTable(std::move(table));
@@ -349,16 +357,27 @@ class Joining {
 
   // ── When something fails ──
 
-  void requireTime(const std::string& who, std::string_view what) const {
+  void requireTime(const std::string& who, std::string_view what, std::string_view hint = "") const {
     if (Clock::now() < terms_.deadline) return;
     throw Error(ncclSystemError,
-                fmt::format("{}: {} did not {} in time (TUTTI_INIT_TIMEOUT). The rendezvous is at {}", name(),
-                            who, what, endpoint()));
+                fmt::format("{}: {} did not {} in time (TUTTI_INIT_TIMEOUT). The rendezvous is at {}{}",
+                            name(), who, what, endpoint(), hint));
   }
 
   void tell(const Error& error) noexcept {
     joined_.tree.flood(error.code(), error.what());
+    if (joined_.tree.has(kRendezvous)) awaitRendezvousEnd();
     if (has_joined_ && !is_told_ && !joined_.tree.has(treeParent(terms_.rank))) tellRendezvous(error);
+  }
+
+  /// Rank 0's process often is the rendezvous's, too: it does not end before the others were told.
+  void awaitRendezvousEnd() noexcept {
+    const auto end = Clock::now() + kLastWords;
+    while (!joined_.tree.hasEnded(kRendezvous) && Clock::now() < end) {
+      std::vector<pollfd> fds;
+      wait(fds);
+      joined_.tree.write();
+    }
   }
 
   void tellRendezvous(const Error& error) noexcept {

@@ -132,12 +132,11 @@ bool CollectiveMonitor::findMismatch() {
   return false;
 }
 
-/// Ranks that are known not to have entered the operation.
+/// Ranks that have not entered the operation, as far as is known.
 std::vector<int> CollectiveMonitor::absentRanks() const {
   std::vector<int> absent;
   for (const PeerInfo& peer : around_.wiring.peers) {
-    const bool has_entered = status(peer.rank).entered.load(std::memory_order_acquire) >= operation_;
-    if (!has_entered && isKnown(peer.rank)) absent.push_back(peer.rank);
+    if (status(peer.rank).entered.load(std::memory_order_acquire) < operation_) absent.push_back(peer.rank);
   }
   return absent;
 }
@@ -146,7 +145,9 @@ std::string CollectiveMonitor::list(const std::vector<int>& ranks) const {
   std::string result;
   for (const int rank : ranks) {
     const auto entered = status(rank).entered.load(std::memory_order_acquire);
-    result += fmt::format("{}{} last entered operation {}", result.empty() ? "" : ", ", who(rank), entered);
+    result += result.empty() ? "" : ", ";
+    result += isKnown(rank) ? fmt::format("{} last entered operation {}", who(rank), entered)
+                            : fmt::format("{}, of which nothing is heard any more", who(rank));
   }
   return result;
 }

@@ -36,6 +36,7 @@ constexpr seconds kLinger{10};                 ///< how long late ranks still he
 constexpr seconds kTellTime{2};                ///< for telling one rank of it
 constexpr seconds kProbeTime{5};               ///< an unanswered probe is given up
 constexpr int kProbesPerSecond = 256;          ///< of all ranks together
+constexpr seconds kRanksTime{10};              ///< ranks that are here know better what they wait for
 constexpr seconds kCallTime{60};               ///< rank 0, which joined, answers within
 
 class Rendezvous {
@@ -188,9 +189,7 @@ class Rendezvous {
     const bool is_open = root_->pump();
     if (const auto received = root_->receive()) {
       if (typeOf(*received) == MessageType::failed) {
-        fail(readFailed(payloadOf(*received)));
-        root_.reset();
-        return;
+        return fail(readFailed(payloadOf(*received)));
       }
       // Closed before rank 0 goes on: no rank that joins another communicator here meets this one.
       reception_.takeListener();
@@ -239,33 +238,43 @@ class Rendezvous {
     failure_ = failedMessage(error.code(), error.what());
     deadline_ = Clock::now();
     visits_.clear();
-    for (const auto& [rank, where] : members_) untold_.push_back(rank);
-    if (root_) {
-      root_->send(*failure_);
-      root_->pump();
-    }
+    // Rank 0 last: its process often is this one, and may end at once.
+    for (const auto& [rank, where] : members_) untold_.push_front(rank);
   }
 
   /// Calls those that wait at their listeners. Who does not answer is gone, or hears it over the tree.
   void tellAll() {
     while (last_calls_.size() < kMostCalls && !untold_.empty()) {
-      last_calls_.emplace_back(Dial::Terms{
-          .to = members_[untold_.front()].address, .secret = secret_, .deadline = Clock::now() + kTellTime});
+      const int rank = untold_.front();
+      if (rank == 0 && !last_calls_.empty()) break;
       untold_.pop_front();
+      if (rank == 0 && root_) {
+        tell(*root_);
+        continue;
+      }
+      last_calls_.emplace_back(
+          Dial::Terms{.to = members_[rank].address, .secret = secret_, .deadline = Clock::now() + kTellTime});
     }
     for (auto call = last_calls_.begin(); call != last_calls_.end();) {
       call->pump();
-      if (call->established()) {
-        SecureChannel channel = call->take();
-        channel.send(*failure_);
-        channel.pump();
-      } else if (!call->failed()) {
+      if (!call->established() && !call->failed()) {
         ++call;
         continue;
       }
-      ++told_;
+      if (call->established()) {
+        SecureChannel channel = call->take();
+        tell(channel);
+      } else {
+        ++told_;
+      }
       call = last_calls_.erase(call);
     }
+  }
+
+  void tell(SecureChannel& channel) {
+    channel.send(*failure_);
+    channel.pump();
+    ++told_;
   }
 
   void checkDeadline() {
@@ -276,6 +285,7 @@ class Rendezvous {
     }
     const auto limit = std::chrono::duration<double>(init_timeout_).count();
     if (missing.empty()) {
+      if (Clock::now() < *deadline_ + kRanksTime) return;
       return fail({ncclSystemError, fmt::format("making the communicator took longer than {} s "
                                                 "(TUTTI_INIT_TIMEOUT)",
                                                 limit)});

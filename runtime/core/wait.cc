@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <ctime>
 
 namespace tutti {
@@ -10,7 +11,11 @@ namespace {
 constexpr std::uint32_t kYieldsBetweenClockReads = 16;
 constexpr auto kYieldFor = std::chrono::milliseconds(2);
 constexpr auto kInspectEvery = std::chrono::milliseconds(20);
-constexpr long kSleepNs = 100'000;
+// A nap is a sixteenth of what the wait has lasted: what it adds is small against that, and many waiting
+// ranks do not take the cores from those that work.
+constexpr int kWaitPerNap = 16;
+constexpr std::chrono::nanoseconds kShortestNap = std::chrono::microseconds(100);
+constexpr std::chrono::nanoseconds kLongestNap = std::chrono::milliseconds(4);
 
 void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -38,11 +43,13 @@ bool Pace::step(Progress* progress) {
   }
   const auto now = std::chrono::steady_clock::now();
   if (now - started_ > kYieldFor) {
+    const std::chrono::nanoseconds nap =
+        std::clamp<std::chrono::nanoseconds>((now - started_) / kWaitPerNap, kShortestNap, kLongestNap);
     if (progress != nullptr) {
-      progress->nap(std::chrono::nanoseconds(kSleepNs));
+      progress->nap(nap);
     } else {
-      const timespec nap{0, kSleepNs};
-      ::nanosleep(&nap, nullptr);
+      const timespec time{0, nap.count()};
+      ::nanosleep(&time, nullptr);
     }
     steps_ = spins_ + kYieldsBetweenClockReads - 1;  // from here on every step reads the clock and sleeps
   }

@@ -44,7 +44,7 @@ class Progress {
 
 /// One wait's pace: first pauses, then yields, then short sleeps; and when it is time to ask the monitor.
 /// Waiting steps: `spins` pauses (0 where ranks outnumber cores: the peer needs this core), then sched_yield
-/// for about 2 ms, then sleeps of 100 µs, which bound what a long wait costs.
+/// for about 2 ms, then sleeps that grow with the wait, from 100 µs to 4 ms.
 class Pace {
  public:
   explicit Pace(std::uint32_t spins) : spins_(spins) {}

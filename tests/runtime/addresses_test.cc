@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -113,6 +114,10 @@ struct ChoiceCase {
   const char* family;
   std::vector<std::string> usable;  ///< "name address", best first
 };
+
+void PrintTo(const ChoiceCase& choice, std::ostream* out) {
+  *out << '"' << choice.interfaces << "\" " << choice.family;
+}
 
 class Choice : public testing::TestWithParam<ChoiceCase> {};
 

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <csignal>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/harness/command.h"
@@ -102,6 +104,23 @@ TEST_F(Launchers, InsecureIsSaidInTheLog) {
     EXPECT_NE(result.err.find("WARN TUTTI_INSECURE=1: whoever reaches 127.0.0.1:"), std::string::npos)
         << result.err;
   }
+}
+
+TEST_F(Launchers, RanksThatWaitSeeThatTheRendezvousDied) {
+  const auto start = [&, port = std::to_string(freePort())](int rank) {
+    return std::make_unique<test::Command>(std::vector<std::string>{"rank_program"},
+                                           Environment{{"RANK", std::to_string(rank)},
+                                                       {"WORLD_SIZE", "3"},
+                                                       {"NCCL_COMM_ID", "127.0.0.1:" + port},
+                                                       {"TUTTI_SECRET_FILE", secret_}});
+  };
+  const auto rank_0 = start(0);  // the rendezvous is its thread
+  const auto rank_1 = start(1);
+  std::this_thread::sleep_for(seconds(1));  // joining takes milliseconds
+  rank_0->kill(SIGKILL);
+  const auto result = rank_1->wait(seconds(30));
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.err.find("has ended, and rank 0 did not call this rank at 127.0.0.1:"), std::string::npos) << result.err;
 }
 
 TEST_F(Launchers, AloneNeedsNoAddress) {

@@ -202,7 +202,7 @@ TEST_P(Firewalls, BlockedPortsAreNamed) {
   protect(hosts, false);
   const auto results = run(hosts, {.arguments = {"barrier"}, .common = {{"TUTTI_INIT_TIMEOUT", "4"}}});
   for (const auto& result : results) {
-    expectFails(result, seconds(10));
+    expectFails(result, seconds(20));
     expectSays(result, "10.77.0.");
     expectSays(result, "TUTTI_PORT_RANGE");
   }

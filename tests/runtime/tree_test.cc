@@ -1,5 +1,6 @@
 // The tree of ranks: all-gathers of many sizes, and how a failure reaches everybody.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
@@ -259,34 +260,54 @@ TEST(Joining, ARankJoinsOnce) {
   EXPECT_NE(error.find("two processes or threads joined as rank 0: pid "), std::string::npos) << error;
 }
 
+/// An address that nobody listens on and that nobody else gets: as of a rank whose process has died.
+class DeadAddress {
+ public:
+  DeadAddress() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const SocketAddress any_port = toSocketAddress(parseNumericHost("127.0.0.1").value());
+    EXPECT_EQ(::bind(socket_.get(), any_port.get(), any_port.length), 0);
+  }
+  NetAddress get() const { return localAddress(socket_.get()); }
+
+ private:
+  UniqueFd socket_;
+};
+
+void expectRank17Named(const std::vector<std::string>& errors) {
+  const std::string words = "rank 17 (pid 4711 on " + std::string(stranger().host.data()) +
+                            ") left while the communicator was being made";
+  for (const std::string& error : errors) EXPECT_EQ(error.find(words), 0U) << error;
+}
+
 TEST(Joining, ARankThatVanishesWhileOthersAreMissingIsNamed) {
-  // It joins by hand, with a listener that is closed: as if its process had died since.
-  NetAddress closed = parseNumericHost("127.0.0.1").value();
-  listenOn(closed, {}, "");
+  const DeadAddress dead;
   const UniqueId id = open();
-  EXPECT_EQ(join(id, {.nranks = 3, .rank = 1, .where = stranger(closed)}), "joined");
-  const auto errors = test::runThreads(1, [&](int) { Bootstrap bootstrap(id, 3, 0, {}, in(seconds(30))); });
-  EXPECT_EQ(errors[0].find("rank 1 (pid 4711 on " + std::string(stranger().host.data()) +
-                           ") left while the communicator was being made"),
-            0U)
-      << errors[0];
+  EXPECT_EQ(join(id, {.nranks = 19, .rank = 17, .where = stranger(dead.get())}), "joined");
+  expectRank17Named(test::runThreads(1, [&](int) { Bootstrap bootstrap(id, 19, 0, {}, in(seconds(30))); }));
 }
 
 TEST(Joining, ARankThatVanishesBeforeItsParentCallsIsNamed) {
-  NetAddress closed = parseNumericHost("127.0.0.1").value();
-  listenOn(closed, {}, "");
+  const DeadAddress dead;
   const UniqueId id = open();
-  EXPECT_EQ(join(id, {.nranks = 18, .rank = 17, .where = stranger(closed)}), "joined");
-  const auto errors = test::runThreads(17, [&](int rank) {
+  EXPECT_EQ(join(id, {.nranks = 18, .rank = 17, .where = stranger(dead.get())}), "joined");
+  expectRank17Named(test::runThreads(17, [&](int rank) {
     Bootstrap bootstrap(id, 18, rank, {}, in(seconds(30)));
     bootstrap.barrier();
-  });
-  for (const std::string& error : errors) {
-    EXPECT_EQ(error.find("rank 17 (pid 4711 on " + std::string(stranger().host.data()) +
-                         ") left while the communicator was being made"),
-              0U)
-        << error;
-  }
+  }));
+}
+
+TEST(Joining, ARankThatVanishesIsNamedThoughAnotherGotItsPort) {
+  NetAddress reused = parseNumericHost("127.0.0.1").value();
+  // Closed again; below the ports that the system gives to whoever asks for any.
+  listenOn(reused, {static_cast<std::uint16_t>(20000 + ::getpid() % 5000), 30000}, "");
+  const UniqueId id = open();
+  EXPECT_EQ(join(id, {.nranks = 18, .rank = 17, .where = stranger(reused)}), "joined");
+  expectRank17Named(test::runThreads(17, [&](int rank) {
+    NetworkSettings network{};
+    if (rank == 5) network.first_port = network.last_port = reused.port;
+    Bootstrap bootstrap(id, 18, rank, network, in(seconds(30)));
+    bootstrap.barrier();
+  }));
 }
 
 }  // namespace

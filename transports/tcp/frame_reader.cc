@@ -9,10 +9,9 @@
 namespace tutti {
 namespace {
 
-// Small frames are read many at a time, by way of the stash; payloads from kDirectBytes on are not, because
-// copying what follows them would cost more than another call.
+// Small frames are read many at a time, by way of the stash; large ones are not, because copying what follows
+// them would cost more than another call.
 constexpr std::size_t kStashBytes = 4096;
-constexpr std::size_t kDirectBytes = 16384;
 
 }  // namespace
 

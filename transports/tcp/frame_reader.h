@@ -40,6 +40,8 @@ class FrameReader {
   };
 
   static constexpr std::size_t kMaxHeader = 64;
+  /// Payloads from this length on are large: they cost more than the calls that move them.
+  static constexpr std::size_t kDirectBytes = 16384;
 
   explicit FrameReader(std::size_t header_bytes) : header_bytes_(header_bytes) {}
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "transports/socket_address.h"
 #include "transports/tcp/sockets.h"
 
 namespace tutti {
@@ -34,7 +35,7 @@ std::optional<Answer> ReceivingLink::fence(const Hello& hello, Clock::time_point
 void ReceivingLink::attach(UniqueFd socket, const Bytes& rest, std::uint64_t epoch, Clock::time_point now) {
   if (state_ != State::lost || epoch != epoch_) return;
   socket_ = std::move(socket);
-  tune(socket_.get(), context_.reconnect_timeout);
+  tune(socket_.get());
   if (!watch(context_.epoll, socket_.get(), token_)) {
     return lost(fmt::format("epoll_ctl: {} (errno {})", std::strerror(errno), errno));
   }
@@ -67,7 +68,7 @@ void ReceivingLink::tend(Clock::time_point now) {
       fmt::format("the connection from {} at {} is lost, and was not made again for {} ms: {}. Is it alive, "
                   "and may it reach the ports of this host (firewall, NCCL_SOCKET_IFNAME)? "
                   "TUTTI_RECONNECT_TIMEOUT allows for longer interruptions",
-                  peer_.name, describe(peer_.address), context_.reconnect_timeout.count(), problem_));
+                  peer_.name, toText(peer_.address), context_.reconnect_timeout.count(), problem_));
 }
 
 void ReceivingLink::close() {

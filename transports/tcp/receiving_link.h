@@ -37,6 +37,8 @@ class ReceivingLink final : private FrameReader::Frames, private FrameWriter::Fr
   bool isPending() const {
     return isTransient() || is_readable_ || (isOpen() && (owesCredits() || owesBye()));
   }
+  /// The slots are large; see SendingLink.
+  bool isBulk() const { return usual_bytes_ >= FrameReader::kDirectBytes; }
   /// The peer has all credits, or will never want them.
   bool isSettled() const;
 

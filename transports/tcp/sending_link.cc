@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "transports/socket_address.h"
 #include "transports/tcp/handshake.h"
 #include "transports/tcp/sockets.h"
 
@@ -19,6 +20,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFirstBackoff{5};
 constexpr milliseconds kLongestBackoff{500};
+/// After the kernel took no more: its event comes earlier, where there is one.
+constexpr std::chrono::microseconds kRetry{20};
 /// For a connection to be made and answered. A host that does not answer at all costs as much.
 constexpr milliseconds kAttempt{5000};
 
@@ -42,7 +45,7 @@ void SendingLink::dialNow(Clock::time_point now) {
   attempt_ends_ = now + kAttempt;
   UniqueFd socket = dial(peer_.address);
   if (!socket) return lost(fmt::format("{} (errno {})", std::strerror(errno), errno), now);
-  tune(socket.get(), context_.reconnect_timeout);
+  tune(socket.get());
   if (!watch(context_.epoll, socket.get(), token_)) {
     return lost(fmt::format("epoll_ctl: {} (errno {})", std::strerror(errno), errno), now);
   }
@@ -97,6 +100,7 @@ void SendingLink::open(const Bytes& bytes, Clock::time_point now) {
   trouble_.opened(now);
   answered_ = answer->posted;
   sent_ = answer->posted;
+  is_blocked_ = false;
   writer_.restart();
   reader_.restart(rest);
   push();
@@ -129,7 +133,7 @@ std::string SendingLink::failure() const {
   return fmt::format(
       "no connection to {} at {} for {} ms: {}. Is it alive, and may this host reach that port (firewall, "
       "NCCL_SOCKET_IFNAME)? TUTTI_RECONNECT_TIMEOUT allows for longer interruptions",
-      peer_.name, describe(peer_.address), context_.reconnect_timeout.count(), problem_);
+      peer_.name, toText(peer_.address), context_.reconnect_timeout.count(), problem_);
 }
 
 // Slots.
@@ -142,10 +146,11 @@ void SendingLink::push() {
     dialNow(now);
     tend(now);
   }
-  if (state_ != State::open) return;
-  if (writer_.pump(context_.wire, socket_.get(), *this) == StreamStatus::broken) {
-    lost(writer_.problem(), Clock::now());
-  }
+  if (state_ != State::open || (is_blocked_ && Clock::now() < retry_at_)) return;
+  const StreamStatus status = writer_.pump(context_.wire, socket_.get(), *this);
+  is_blocked_ = status == StreamStatus::blocked;
+  if (is_blocked_) retry_at_ = Clock::now() + kRetry;
+  if (status == StreamStatus::broken) lost(writer_.problem(), Clock::now());
 }
 
 std::span<const std::byte> SendingLink::dataOf(std::uint64_t sequence) const {
@@ -166,6 +171,7 @@ bool SendingLink::waiting(std::size_t k, FrameWriter::Frame* frame) {
   if (sequence == encoded_) {
     wire = toWire(view_.header(sequence), data, context_.checksums);
     if ((wire.from_region & kPromptFrame) != 0) awaited_ = sequence + 1;
+    bulk_ = data.size() >= FrameReader::kDirectBytes;
     ++encoded_;
   }
   *frame = {std::as_bytes(std::span(&wire, 1)), data};

@@ -43,6 +43,9 @@ class SendingLink final : private FrameReader::Frames, private FrameWriter::Fram
     const std::uint64_t back = released();
     return awaited_ > back || posted() - back >= view_.slot_count;
   }
+  /// The slots are large: asking the socket again and again would be in the way of its own traffic, so its
+  /// events are waited for.
+  bool isBulk() const { return bulk_; }
   /// Everything posted is with the peer's kernel, or will never be wanted.
   bool isSettled() const;
 
@@ -53,7 +56,10 @@ class SendingLink final : private FrameReader::Frames, private FrameWriter::Fram
   /// Moves a connection that is being made, and time's limits.
   void tend(Clock::time_point now);
   /// The socket has news.
-  void wake() { is_readable_ = true; }
+  void wake() {
+    is_readable_ = true;
+    is_blocked_ = false;
+  }
   bool isReadable() const { return is_readable_; }
   /// Ends the link in good order, where it is open: nothing may be posted any more.
   void sayBye();
@@ -89,6 +95,8 @@ class SendingLink final : private FrameReader::Frames, private FrameWriter::Fram
   std::uint64_t token_;
   State state_ = State::idle;
   bool is_readable_ = false;
+  bool is_blocked_ = false;  ///< the kernel takes no more
+  bool bulk_ = false;
   bool says_bye_ = false;
   bool bye_sent_ = false;
   bool heard_bye_ = false;
@@ -106,6 +114,7 @@ class SendingLink final : private FrameReader::Frames, private FrameWriter::Fram
   std::uint64_t sent_ = 0;                ///< slots that are with the kernel
   std::uint64_t awaited_ = 0;             ///< slots before this one are waited for by their sender
 
+  Clock::time_point retry_at_;  ///< where is_blocked_: even without an event
   Trouble trouble_;
   Clock::time_point dial_at_;
   Clock::time_point attempt_ends_;

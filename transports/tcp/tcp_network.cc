@@ -146,26 +146,39 @@ void TcpNetwork::push(int peer) {
 void TcpNetwork::poll(int peer) {
   if (is_halted_) return;
   ++polls_;
-  std::uint64_t open = 0;
-  if (hasLinks(peer)) {
-    for (std::uint32_t lane = 0; lane < options_.lanes; ++lane) {
-      Pair& links = pair(lane, peer);
-      if (links.outbound->hasUnsent()) pushOutbound(*links.outbound);
-      if (links.outbound->isAwaited() || links.outbound->isReadable()) links.outbound->receive();
-      if (!links.inbound->isOpen()) continue;
-      ++open;
-      std::uint32_t& hot = hot_lane_[static_cast<std::size_t>(peer)];
-      if (links.inbound->isReadable()) hot = lane;
-      if (lane == hot) links.inbound->receive();
-    }
-  }
-  if (polls_ % (open > 1 ? kPollsPerServiceManyLanes : kPollsPerService) == 0) service();
+  const Manner manner = hasLinks(peer) ? pollPeer(peer) : Manner::patient;
+  if (manner == Manner::by_events) takeEvents();
+  if (polls_ % (manner == Manner::many_lanes ? kPollsPerServiceManyLanes : kPollsPerService) == 0) service();
   if (polls_ % kPollsPerFlush == 0) flushCredits();
   if (!failures_.empty()) deliverFailures();
 }
 
+/// The sockets of the awaited links, directly where that pays.
+TcpNetwork::Manner TcpNetwork::pollPeer(int peer) {
+  std::uint32_t& hot = hot_lane_[static_cast<std::size_t>(peer)];
+  std::uint32_t open = 0;
+  bool is_bulk = false;
+  for (std::uint32_t lane = 0; lane < options_.lanes; ++lane) {
+    SendingLink& out = *pair(lane, peer).outbound;
+    ReceivingLink& in = *pair(lane, peer).inbound;
+    if (out.hasUnsent()) pushOutbound(out);
+    if (out.isReadable() || (out.isAwaited() && !out.isBulk())) out.receive();
+    is_bulk = is_bulk || (out.isAwaited() && out.isBulk());
+    if (!in.isOpen()) continue;
+    ++open;
+    if (in.isReadable()) hot = lane;
+    if (in.isReadable() || (lane == hot && !in.isBulk())) in.receive();
+    is_bulk = is_bulk || in.isBulk();
+  }
+  if (is_bulk) return Manner::by_events;
+  return open > 1 ? Manner::many_lanes : Manner::patient;
+}
+
 void TcpNetwork::nap(std::chrono::nanoseconds limit) {
-  if (is_halted_) return sleep(limit);
+  if (is_halted_) {
+    sleep(limit);
+    return;
+  }
   flushCredits();
   service();
   // What was read of a socket only in part is reported by no event.

@@ -104,6 +104,9 @@ class TcpNetwork final : public Network {
   void halt() override;
 
  private:
+  /// How poll() goes on after the awaited peer's own sockets.
+  enum class Manner { patient, many_lanes, by_events };
+
   struct Pair {
     std::unique_ptr<ReceivingLink> inbound;
     std::unique_ptr<SendingLink> outbound;
@@ -118,6 +121,7 @@ class TcpNetwork final : public Network {
   bool hasLinks(int peer) const { return pair(0, peer).outbound != nullptr; }
   ReceivingLink* find(const Hello& hello);
   void makeLinks();
+  Manner pollPeer(int peer);
   void pushOutbound(SendingLink& link);
   void takeEvents();
   void handle(std::uint64_t token);
