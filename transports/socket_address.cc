@@ -157,7 +157,7 @@ HostAndPort parseHostAndPort(std::string_view text, std::string_view variable) {
 
 NetAddress resolve(const HostAndPort& where, int family, std::string_view variable) {
   addrinfo hints{};
-  hints.ai_family = family;
+  hints.ai_family = parseNumericHost(where.host) ? AF_UNSPEC : family;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (const int error = ::getaddrinfo(where.host.c_str(), nullptr, &hints, &found); error != 0) {

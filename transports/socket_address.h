@@ -57,7 +57,8 @@ struct HostAndPort {
 HostAndPort parseHostAndPort(std::string_view text, std::string_view variable);
 
 /// The first address that the system's resolver knows of the host; `family`: AF_INET, AF_INET6 or AF_UNSPEC.
-/// Throws Error(ncclSystemError) that names `variable` and holds the resolver's words.
+/// An address that is written as a number is taken whatever its family. Throws Error(ncclSystemError) that
+/// names `variable` and holds the resolver's words.
 NetAddress resolve(const HostAndPort& where, int family, std::string_view variable);
 
 }  // namespace tutti

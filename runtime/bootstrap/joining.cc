@@ -67,6 +67,29 @@ class Joining {
 
   // ── At the rendezvous ──
 
+  /// Of the settings; empty where they leave the choice to the way to the rendezvous.
+  std::vector<Interface> chosenInterfaces() const {
+    const NetworkSettings& network = terms_.network;
+    if (network.interfaces.empty() && network.family.empty()) return {};
+    return chooseInterfaces(interfacesHere(), network).usable;
+  }
+
+  /// Settings that no interface here fits are mostly those of all ranks, of which the first to fail ends the
+  /// rendezvous: then the own error says more than that nobody is there.
+  SecureChannel reachRendezvous() {
+    try {
+      chosenInterfaces();
+    } catch (const Error&) {
+      try {
+        return dialRendezvous(std::min(terms_.deadline, Clock::now() + kLastWords));
+      } catch (const Error&) {
+        // The one that follows counts.
+      }
+      throw;
+    }
+    return dialRendezvous(terms_.deadline);
+  }
+
   /// Its deadline comes before those of the ranks, since it can say who is missing.
   milliseconds rendezvousTime() const {
     const auto left = std::chrono::duration_cast<milliseconds>(terms_.deadline - Clock::now());
@@ -106,12 +129,12 @@ class Joining {
     has_joined_ = true;
   }
 
-  SecureChannel reachRendezvous() {
+  SecureChannel dialRendezvous(Clock::time_point deadline) {
     const NetAddress to =
         terms_.id.is_agreed ? terms_.id.address : withScopeHere(terms_.id.address, terms_.network);
     Dial dial({.to = to,
                .secret = terms_.id.secret,
-               .deadline = terms_.deadline,
+               .deadline = deadline,
                .waits_for_listener = terms_.id.is_agreed});
     for (dial.pump(); !dial.established(); dial.pump()) {
       if (dial.failed()) throw unreachable(dial);
@@ -156,13 +179,12 @@ class Joining {
   void listen(int rendezvous_fd) {
     NetAddress address = localAddress(rendezvous_fd);
     address.port = 0;
-    const NetworkSettings& network = terms_.network;
-    if (!network.interfaces.empty() || !network.family.empty()) {
-      const auto usable = chooseInterfaces(interfacesHere(), network).usable;
+    if (const auto usable = chosenInterfaces(); !usable.empty()) {
       // The way to the rendezvous, when it is among them.
       const bool is_usable = std::ranges::find(usable, address, &Interface::address) != usable.end();
       if (!is_usable) address = usable.front().address;
     }
+    const NetworkSettings& network = terms_.network;
     UniqueFd listener = listenOn(address, {network.first_port, network.last_port}, "TUTTI_PORT_RANGE");
     joined_.address = self_.address = address;
     joined_.reception = Reception(std::move(listener), terms_.id.secret, kMostStrangers);
@@ -178,7 +200,8 @@ class Joining {
       requireTime(parent == kRendezvous
                       ? "the rendezvous"
                       : fmt::format("the ranks that come before it (rank {} is next)", parent),
-                  "call it: not all ranks have joined");
+                  fmt::format("call it at {}", toText(self_.address)),
+                  ". Perhaps not all ranks have joined, or a firewall blocks that port (TUTTI_PORT_RANGE)");
       std::vector<pollfd> fds;
       if (probe) probe->addTo(fds);
       wait(fds);
@@ -191,12 +214,23 @@ class Joining {
       const auto answer = probe->answer();
       if (answer == Probe::Answer::refused) {
         is_told_ = true;  // or nobody is there to be told
-        throw hasEnded("Connection refused");
+        throw wasForgotten(parent);
       }
       if (answer == Probe::Answer::pending && Clock::now() < next_probe) continue;
       probe.reset();
       next_probe = Clock::now() + probePause();
     }
+  }
+
+  /// Its rendezvous has gone, and nobody called here: who knows why may have tried to.
+  Error wasForgotten(int parent) const {
+    const std::string caller = parent == kRendezvous ? "it" : fmt::format("rank {}", parent);
+    return {
+        ncclRemoteError,
+        fmt::format("{}: the rendezvous at {} has ended, and {} did not call this rank at {}. Another rank "
+                    "failed or ended; its own output says why. Perhaps that it cannot reach this address: "
+                    "then another interface (NCCL_SOCKET_IFNAME) or open ports (TUTTI_PORT_RANGE) help",
+                    name(), endpoint(), caller, toText(self_.address))};
   }
 
   /// About a second; more where many ranks ask.
@@ -247,8 +281,8 @@ class Joining {
                                     .deadline = std::min(terms_.deadline, Clock::now() + kCallTime)})});
     }
     while (!awaited.empty()) {
-      requireTime(fmt::format("rank {}", fmt::join(awaited, ", ")), "connect");
       for (Call& call : calls) advance(call);
+      requireTime(fmt::format("rank {}", fmt::join(awaited, ", ")), "answer");
       std::erase_if(calls, [this](const Call& call) { return joined_.tree.has(call.child); });
       std::vector<pollfd> fds;
       for (const Call& call : calls) call.dial.addTo(fds);
@@ -284,7 +318,8 @@ class Joining {
     }
     if (call.dial.error() == 0 || call.dial.error() == ECONNREFUSED) {
       return {ncclRemoteError,
-              fmt::format("{} left while the communicator was being made ({})", child, connecting)};
+              fmt::format("{} left while the communicator was being made ({}{})", child, connecting,
+                          call.dial.error() == ECONNREFUSED ? hintAtFirewall(where.address) : "")};
     }
     return {ncclSystemError,
             fmt::format("{} cannot be reached: {}. Is there a way between these hosts on that "
@@ -322,11 +357,11 @@ class Joining {
 
   // ── When something fails ──
 
-  void requireTime(const std::string& who, const char* what) const {
+  void requireTime(const std::string& who, std::string_view what, std::string_view hint = "") const {
     if (Clock::now() < terms_.deadline) return;
     throw Error(ncclSystemError,
-                fmt::format("{}: {} did not {} in time (TUTTI_INIT_TIMEOUT). The rendezvous is at {}", name(),
-                            who, what, endpoint()));
+                fmt::format("{}: {} did not {} in time (TUTTI_INIT_TIMEOUT). The rendezvous is at {}{}",
+                            name(), who, what, endpoint(), hint));
   }
 
   void tell(const Error& error) noexcept {

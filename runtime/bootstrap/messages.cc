@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "transports/socket_address.h"
+
 namespace tutti {
 namespace {
 
@@ -54,6 +56,10 @@ bool readTable(std::span<const std::uint8_t> payload, TableMessage& header, std:
 
 std::string describeRank(int rank, const RankAddress& where) {
   return fmt::format("rank {} (pid {} on {})", rank, where.pid, where.host.data());
+}
+
+const char* hintAtFirewall(const NetAddress& address) {
+  return isLoopback(address) ? "" : "; or a firewall blocks that port: TUTTI_PORT_RANGE chooses the ports";
 }
 
 }  // namespace tutti

@@ -82,6 +82,9 @@ bool readTable(std::span<const std::uint8_t> payload, TableMessage& header, std:
 /// "rank 2 (pid 4711 on node7)".
 std::string describeRank(int rank, const RankAddress& where);
 
+/// Follows "Connection refused" in errors: a process that has gone is not all that it may mean between hosts.
+const char* hintAtFirewall(const NetAddress& address);
+
 template <class T>
 std::span<const std::uint8_t> bytesOf(const T& value) {
   static_assert(std::is_trivially_copyable_v<T>);

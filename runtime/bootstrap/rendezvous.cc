@@ -36,6 +36,7 @@ constexpr seconds kLinger{10};                 ///< how long late ranks still he
 constexpr seconds kTellTime{2};                ///< for telling one rank of it
 constexpr seconds kProbeTime{5};               ///< an unanswered probe is given up
 constexpr int kProbesPerSecond = 256;          ///< of all ranks together
+constexpr seconds kRanksTime{10};              ///< ranks that are here know better what they wait for
 constexpr seconds kCallTime{60};               ///< rank 0, which joined, answers within
 
 class Rendezvous {
@@ -161,7 +162,10 @@ class Rendezvous {
     }
     for (auto visit = visits_.begin(); visit != visits_.end();) {
       const auto answer = visit->probe.answer();
-      if (answer == Probe::Answer::refused) return fail(lost(visit->rank, "Connection refused"));
+      if (answer == Probe::Answer::refused) {
+        const char* hint = hintAtFirewall(members_.at(visit->rank).address);
+        return fail(lost(visit->rank, fmt::format("Connection refused{}", hint)));
+      }
       const bool is_over = answer != Probe::Answer::pending || Clock::now() >= visit->until;
       if (is_over) next_visits_.push_back({Clock::now() + visitPause(), visit->rank});
       visit = is_over ? visits_.erase(visit) : std::next(visit);
@@ -281,6 +285,7 @@ class Rendezvous {
     }
     const auto limit = std::chrono::duration<double>(init_timeout_).count();
     if (missing.empty()) {
+      if (Clock::now() < *deadline_ + kRanksTime) return;
       return fail({ncclSystemError, fmt::format("making the communicator took longer than {} s "
                                                 "(TUTTI_INIT_TIMEOUT)",
                                                 limit)});

@@ -14,6 +14,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
 namespace tutti::test {
 namespace {
@@ -77,6 +78,12 @@ UniqueFd openFile(const std::string& path) {
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) throw std::system_error(errno, std::generic_category(), path);
   return file;
+}
+
+std::vector<std::string> inIptables(const std::string& name, const std::vector<std::string>& rest) {
+  std::vector<std::string> argv{"ip", "netns", "exec", name, "iptables", "-w"};
+  argv.insert(argv.end(), rest.begin(), rest.end());
+  return argv;
 }
 
 void enter(const UniqueFd& network) {
@@ -150,25 +157,44 @@ void Namespaces::setRate(int index, std::int64_t bits_per_second) {
         fmt::format("{}bit", bits_per_second), "burst", fmt::format("{}", burst), "latency", "50ms"});
 }
 
+void Namespaces::clearChain(int index, const std::string& chain) {
+  runCommand(inIptables(name(index), {"-N", chain}));
+  if (runCommand(inIptables(name(index), {"-C", "INPUT", "-j", chain})).exit_code != 0)
+    call(inIptables(name(index), {"-A", "INPUT", "-j", chain}));
+  call(inIptables(name(index), {"-F", chain}));
+}
+
 void Namespaces::setLoss(int index, double probability) {
-  const std::vector<std::string> iptables{"ip", "netns", "exec", name(index), "iptables", "-w"};
-  const auto with = [&](std::vector<std::string> rest) {
-    rest.insert(rest.begin(), iptables.begin(), iptables.end());
-    return rest;
-  };
-  // A chain of its own, so that blocked peers stay blocked.
-  runCommand(with({"-N", "loss"}));
-  if (runCommand(with({"-C", "INPUT", "-j", "loss"})).exit_code != 0)
-    call(with({"-A", "INPUT", "-j", "loss"}));
-  call(with({"-F", "loss"}));
+  clearChain(index, "loss");
   if (probability == 0) return;
-  call(with({"-A", "loss", "-i", kInterface, "-m", "statistic", "--mode", "random", "--probability",
-             fmt::format("{}", probability), "-j", "DROP"}));
+  call(inIptables(name(index), {"-A", "loss", "-i", kInterface, "-m", "statistic", "--mode", "random",
+                                "--probability", fmt::format("{}", probability), "-j", "DROP"}));
 }
 
 void Namespaces::setBlocked(int index, int from, bool is_blocked) {
-  call({"ip", "netns", "exec", name(index), "iptables", "-w", is_blocked ? "-I" : "-D", "INPUT", "-s",
-        address(from), "-j", "DROP"});
+  call(inIptables(name(index), {is_blocked ? "-I" : "-D", "INPUT", "-s", address(from), "-j", "DROP"}));
+}
+
+void Namespaces::setOpenPorts(int index, const std::vector<std::pair<int, int>>& open,
+                              const std::string& target) {
+  clearChain(index, "ports");
+  const std::vector<std::string> rule{"-A", "ports", "-i", kInterface, "-p", "tcp", "--syn"};
+  const auto add = [&](const std::vector<std::string>& rest) {
+    std::vector<std::string> words = rule;
+    words.insert(words.end(), rest.begin(), rest.end());
+    call(inIptables(name(index), words));
+  };
+  for (const auto& [first, last] : open) add({"--dport", fmt::format("{}:{}", first, last), "-j", "RETURN"});
+  add({"-j", target});
+}
+
+void Namespaces::addInterface(int index, const std::string& interface, const std::string& network) {
+  // Its cable ends in the same namespace, at an interface without addresses.
+  const std::string end = interface + "-end";
+  call({"ip", "-n", name(index), "link", "add", interface, "type", "veth", "peer", "name", end});
+  call({"ip", "-n", name(index), "link", "set", end, "up"});
+  call({"ip", "-n", name(index), "link", "set", interface, "up"});
+  call({"ip", "-n", name(index), "addr", "add", network, "dev", interface});
 }
 
 void Namespaces::setConnected(int index, bool is_connected) {

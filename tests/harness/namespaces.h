@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/core/unique_fd.h"
@@ -49,6 +50,11 @@ class Namespaces {
   void setLoss(int index, double probability);
   /// Drops all of IPv4 that comes from one other namespace, or no longer: a network that is divided.
   void setBlocked(int index, int from, bool is_blocked);
+  /// A firewall against new connections of IPv4 over TCP, save to these ranges of ports, first and last. What
+  /// is connected stays so. `target` is iptables': DROP says nothing, REJECT answers.
+  void setOpenPorts(int index, const std::vector<std::pair<int, int>>& open, const std::string& target);
+  /// Another interface, which is up but leads nowhere; `network` is its address with the prefix's length.
+  void addInterface(int index, const std::string& interface, const std::string& network);
   /// Pulls the cable, or plugs it in again. Addresses stay.
   void setConnected(int index, bool is_connected);
 
@@ -63,6 +69,9 @@ class Namespaces {
 
  private:
   void connect(int index);
+  /// Empties a chain of rules for what arrives, which is made where it does not exist. Chains of their own
+  /// keep one kind of trouble apart from the others.
+  void clearChain(int index, const std::string& chain);
 
   std::string hub_;  ///< the namespace of the switch
   std::vector<std::string> names_;

@@ -86,6 +86,8 @@ TEST(SocketAddress, NamesAreResolved) {
   const NetAddress address = resolve({.host = "localhost", .port = 9}, AF_INET, "MASTER_ADDR");
   EXPECT_EQ(toText(address), "127.0.0.1:9");
   EXPECT_EQ(toText(resolve({.host = "::1", .port = 9}, AF_UNSPEC, "MASTER_ADDR")), "[::1]:9");
+  // NCCL_SOCKET_FAMILY is for names.
+  EXPECT_EQ(toText(resolve({.host = "10.1.2.3", .port = 9}, AF_INET6, "MASTER_ADDR")), "10.1.2.3:9");
   const std::string words = errorOf(
       ncclSystemError, [] { resolve({.host = "no.such.host.invalid", .port = 9}, AF_INET, "MASTER_ADDR"); });
   EXPECT_NE(words.find("MASTER_ADDR: the address of \"no.such.host.invalid\" for IPv4"), std::string::npos)

@@ -1,5 +1,5 @@
-// One rank as a process, for processes_test: `rank_program WHAT [ARG]`. Prints "ready" once it has joined;
-// errors go to standard error with exit status 1.
+// One rank as a process, for processes_test and others: `rank_program WHAT [ARG]`. Prints "ready" once it has
+// joined; errors go to standard error with exit status 1.
 #include <unistd.h>
 
 #include <csignal>
@@ -147,6 +147,43 @@ void stopAfterCalls(Comm& comm, int who) {
   tutti::test::allToAllV({&comm}, 7);
 }
 
+/// All-reduces of several sizes, checked, until rank 0's time is over.
+void reduceFor(Comm& comm, std::chrono::milliseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  constexpr std::size_t kCounts[] = {1, 1'000, 400'000};
+  std::vector<std::int64_t> data;
+  for (std::int64_t round = 0, goes_on = 1; goes_on != 0; ++round) {
+    data.resize(kCounts[round % 3]);
+    const auto value = [&](std::int64_t rank, std::size_t i) {
+      return (rank + 1) * (static_cast<std::int64_t>(i) + round);
+    };
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = value(comm.rank(), i);
+    comm.allReduce(data.data(), data.data(), data.size(), ncclSum);
+    const std::int64_t shares = comm.size() * (comm.size() + 1) / 2;
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      tutti::test::require(data[i] == shares * value(0, i),
+                           "round " + std::to_string(round) + ": wrong value " + std::to_string(i));
+    }
+    goes_on = std::chrono::steady_clock::now() < end ? 1 : 0;
+    comm.broadcast(&goes_on, &goes_on, 1, ncclInt64, 0);
+  }
+}
+
+/// Communicators one after the other and two at once, each from what the launcher says now.
+void joinAgain() {
+  const auto join = [] { return Comm::fromEnvironment(); };
+  for (int round = 0; round < 3; ++round) {
+    Comm comm = join();
+    tutti::test::conform(comm, 21, 5, 1'000);
+  }
+  Comm first = join();
+  Comm second = join();
+  for (std::uint64_t seed = 1; seed < 4; ++seed) {
+    tutti::test::conform(first, seed, 5, 1'000);
+    tutti::test::conform(second, seed, 5, 1'000);
+  }
+}
+
 /// The last rank calls something else than the others.
 void differ(Comm& comm, const std::string& how) {
   std::vector<std::int32_t> data(2000);
@@ -176,6 +213,7 @@ void conformInThreads(const tuttiLaunch_t& launch, int threads) {
 }
 
 void run(const std::string& what, const std::string& argument) {
+  if (what == "again") return joinAgain();
   tuttiLaunch_t launch;
   tutti::check(tuttiLaunchFromEnvironment(&launch));
   if (what == "threads") return conformInThreads(launch, std::stoi(argument));
@@ -199,6 +237,7 @@ void run(const std::string& what, const std::string& argument) {
   if (what == "watch") return watch(comm, argument);
   if (what == "moved") return sayAllMoved(comm);
   if (what == "receive-from-left") return receiveFromWhoLeft(comm);
+  if (what == "reduce") return reduceFor(comm, std::chrono::milliseconds(std::stoi(argument)));
   if (what == "away") return beAway(comm, argument == "compute");
   if (what == "differ") return differ(comm, argument);
   if (what == "absent" && comm.rank() == std::stoi(argument)) ::pause();
