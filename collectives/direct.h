@@ -14,8 +14,7 @@
 // Cost per rank, for S bytes: reads S, writes S; where nothing can be lent by reference, 2(n-1)/n S go
 // through slots, as many as in a ring, in 2 steps instead of 2(n-1).
 //
-// Work goes in chunks of at most a slot, lent one after the other: chunks overlap through the slots of the
-// links.
+// Work goes in rounds of at most a slot per link; rounds.h says how many are under way at once.
 #pragma once
 
 #include <algorithm>
@@ -23,6 +22,7 @@
 
 #include "collectives/executor.h"
 #include "collectives/mesh.h"
+#include "collectives/rounds.h"
 #include "runtime/core/plan.h"
 
 namespace tutti {
@@ -52,18 +52,26 @@ class DirectRound {
   std::uint64_t length_;
 };
 
+/// Where the round behind the one at `at` starts.
+inline auto nextDirectRound(const LaneWork& work) {
+  return [&work](std::uint64_t at) { return DirectRound(work, at).end(); };
+}
+
 /// The input is reduced over all ranks into every output.
 template <Executor E>
 bool directAllReduce(E& exec, const LaneWork& work) {
   const Mesh mesh{work.nranks, work.rank};
-  for (std::uint64_t at = work.begin; at < work.end;) {
+  const auto begin = [&](std::uint64_t at) {
     const DirectRound round(work, at);
-    const auto lend = [&](std::int32_t peer) {
+    return mesh.forPeers([&](std::int32_t peer) {
       if (!exec.reserve(Mesh::to(peer))) return false;
       exec.lend(Mesh::to(peer), round.length(peer), {input(round.start(peer)), output(round.start(peer))});
       return true;
-    };
-    if (!mesh.forPeers(lend) || !mesh.awaitAll(exec)) return false;
+    });
+  };
+  const auto finish = [&](std::uint64_t at) {
+    const DirectRound round(work, at);
+    if (!mesh.awaitAll(exec)) return false;
     const std::uint64_t mine = round.start(work.rank);
     OperandList results;
     results.add(output(mine));
@@ -74,9 +82,9 @@ bool directAllReduce(E& exec, const LaneWork& work) {
     const OperandList inputs = mesh.contributions(input(mine));
     if (!exec.combine(results.view(), inputs.view(), round.length(work.rank), Last::yes)) return false;
     mesh.releaseAll(exec);
-    at = round.end();
-  }
-  return mesh.drainAll(exec);
+    return true;
+  };
+  return overlapRounds(work, nextDirectRound(work), begin, finish) && mesh.drainAll(exec);
 }
 
 /// The input is reduced over all ranks into the root's output: as all-reduce, but only the root takes
@@ -85,73 +93,80 @@ template <Executor E>
 bool directReduce(E& exec, const LaneWork& work) {
   const Mesh mesh{work.nranks, work.rank};
   const bool is_root = work.rank == work.root;
-  for (std::uint64_t at = work.begin; at < work.end;) {
+  const auto begin = [&](std::uint64_t at) {
     const DirectRound round(work, at);
-    const auto lend = [&](std::int32_t peer) {
+    return mesh.forPeers([&](std::int32_t peer) {
       if (!exec.reserve(Mesh::to(peer))) return false;
       const Operand part = input(round.start(peer));
       exec.lend(Mesh::to(peer), round.length(peer),
                 is_root ? Loan(part, output(round.start(peer))) : Loan(part));
       return true;
-    };
-    if (!mesh.forPeers(lend) || !mesh.awaitAll(exec)) return false;
+    });
+  };
+  const auto finish = [&](std::uint64_t at) {
+    const DirectRound round(work, at);
+    if (!mesh.awaitAll(exec)) return false;
     const std::uint64_t mine = round.start(work.rank);
     const Operand result = is_root ? output(mine) : slot(Mesh::from(work.root));
     const OperandList inputs = mesh.contributions(input(mine));
     if (!exec.combine({result}, inputs.view(), round.length(work.rank), Last::yes)) return false;
     mesh.releaseAll(exec);
-    at = round.end();
-  }
-  return mesh.drainAll(exec);
+    return true;
+  };
+  return overlapRounds(work, nextDirectRound(work), begin, finish) && mesh.drainAll(exec);
 }
 
 /// Block r of the input (count elements each) is reduced over all ranks into the output of rank r.
 template <Executor E>
 bool directReduceScatter(E& exec, const LaneWork& work) {
   const Mesh mesh{work.nranks, work.rank};
-  for (std::uint64_t at = work.begin; at < work.end; at += work.slot_elements) {
-    const std::uint64_t n = std::min(work.slot_elements, work.end - at);
-    const auto block = [&](std::int32_t r) { return input(static_cast<std::uint64_t>(r) * work.count + at); };
-    const auto lend = [&](std::int32_t peer) {
+  const auto block = [&](std::int32_t r, std::uint64_t at) {
+    return input(static_cast<std::uint64_t>(r) * work.count + at);
+  };
+  const auto begin = [&](std::uint64_t at, std::uint64_t n) {
+    return mesh.forPeers([&](std::int32_t peer) {
       if (!exec.reserve(Mesh::to(peer))) return false;
-      exec.lend(Mesh::to(peer), n, Loan(block(peer)));
+      exec.lend(Mesh::to(peer), n, Loan(block(peer, at)));
       return true;
-    };
-    if (!mesh.forPeers(lend) || !mesh.awaitAll(exec)) return false;
-    const OperandList inputs = mesh.contributions(block(work.rank));
+    });
+  };
+  const auto finish = [&](std::uint64_t at, std::uint64_t n) {
+    if (!mesh.awaitAll(exec)) return false;
+    const OperandList inputs = mesh.contributions(block(work.rank, at));
     if (!exec.combine({output(at)}, inputs.view(), n, Last::yes)) return false;
     mesh.releaseAll(exec);
-  }
-  return mesh.drainAll(exec);
+    return true;
+  };
+  return overlapSlots(work, begin, finish) && mesh.drainAll(exec);
 }
 
 /// The input of rank r (count elements) is copied to block r of every output.
 template <Executor E>
 bool directAllGather(E& exec, const LaneWork& work) {
   const Mesh mesh{work.nranks, work.rank};
-  for (std::uint64_t at = work.begin; at < work.end; at += work.slot_elements) {
-    const std::uint64_t n = std::min(work.slot_elements, work.end - at);
-    const auto block = [&](std::int32_t r) {
-      return output(static_cast<std::uint64_t>(r) * work.count + at);
-    };
+  const auto block = [&](std::int32_t r, std::uint64_t at) {
+    return output(static_cast<std::uint64_t>(r) * work.count + at);
+  };
+  const auto begin = [&](std::uint64_t at, std::uint64_t n) {
     // Before it is lent: in place, this writes what the peers read.
-    if (!exec.combine({block(work.rank)}, {input(at)}, n, Last::no)) return false;
-    const auto lend = [&](std::int32_t peer) {
+    if (!exec.combine({block(work.rank, at)}, {input(at)}, n, Last::no)) return false;
+    return mesh.forPeers([&](std::int32_t peer) {
       if (!exec.reserve(Mesh::to(peer))) return false;
       exec.lend(Mesh::to(peer), n, Loan(input(at)));
       return true;
-    };
-    const auto take = [&](std::int32_t peer) {
+    });
+  };
+  const auto finish = [&](std::uint64_t at, std::uint64_t n) {
+    return mesh.forPeers([&](std::int32_t peer) {
       if (!exec.await(Mesh::from(peer)) ||
-          !exec.combine({block(peer)}, {slot(Mesh::from(peer))}, n, Last::no)) {
+          !exec.combine({block(peer, at)}, {slot(Mesh::from(peer))}, n, Last::no)) {
         return false;
       }
       exec.release(Mesh::from(peer));
       return true;
-    };
-    if (!mesh.forPeers(lend) || !mesh.forPeers(take)) return false;
-  }
-  return mesh.drainAll(exec);
+    });
+  };
+  return overlapSlots(work, begin, finish) && mesh.drainAll(exec);
 }
 
 /// The root's input is copied to every output. Each peer first sends the root an empty slot: every pair then
@@ -160,26 +175,31 @@ template <Executor E>
 bool directBroadcast(E& exec, const LaneWork& work) {
   const Mesh mesh{work.nranks, work.rank};
   const bool is_root = work.rank == work.root;
-  for (std::uint64_t at = work.begin; at < work.end; at += work.slot_elements) {
-    const std::uint64_t n = std::min(work.slot_elements, work.end - at);
-    if (is_root) {
-      if (!exec.combine({output(at)}, {input(at)}, n, Last::no)) return false;
-      const auto lend = [&](std::int32_t peer) {
-        if (!exec.reserve(Mesh::to(peer))) return false;
-        exec.lend(Mesh::to(peer), n, Loan(input(at)));
-        return true;
-      };
-      if (!mesh.forPeers(lend) || !mesh.awaitAll(exec)) return false;
-      mesh.releaseAll(exec);
-    } else {
-      const Inbound in = Mesh::from(work.root);
+  const auto begin = [&](std::uint64_t at, std::uint64_t n) {
+    if (!is_root) {
       if (!exec.reserve(Mesh::to(work.root))) return false;
       exec.post(Mesh::to(work.root), 0);
-      if (!exec.await(in) || !exec.combine({output(at)}, {slot(in)}, n, Last::no)) return false;
-      exec.release(in);
+      return true;
     }
-  }
-  return !is_root || mesh.drainAll(exec);
+    if (!exec.combine({output(at)}, {input(at)}, n, Last::no)) return false;
+    return mesh.forPeers([&](std::int32_t peer) {
+      if (!exec.reserve(Mesh::to(peer))) return false;
+      exec.lend(Mesh::to(peer), n, Loan(input(at)));
+      return true;
+    });
+  };
+  const auto finish = [&](std::uint64_t at, std::uint64_t n) {
+    if (is_root) {
+      if (!mesh.awaitAll(exec)) return false;
+      mesh.releaseAll(exec);
+      return true;
+    }
+    const Inbound in = Mesh::from(work.root);
+    if (!exec.await(in) || !exec.combine({output(at)}, {slot(in)}, n, Last::no)) return false;
+    exec.release(in);
+    return true;
+  };
+  return overlapSlots(work, begin, finish) && (!is_root || mesh.drainAll(exec));
 }
 
 }  // namespace tutti

@@ -19,8 +19,8 @@
 // between hosts. The network of a host carries 2(h-1)/h S, where a ring of all ranks sends 2(hm-1)/(hm) S
 // through it: for two hosts of two ranks two thirds, and in one step between hosts instead of two or more.
 //
-// Work goes in rounds of at most a slot for each part. Round i + 1 is summed inside the host before round i
-// is finished, so that the network is not idle meanwhile.
+// Work goes in rounds of at most a slot for each part, a few at a time (rounds.h); the next few are summed
+// inside the host before these are finished, so that the network is not idle meanwhile.
 #pragma once
 
 #include <algorithm>
@@ -29,6 +29,7 @@
 #include "collectives/executor.h"
 #include "collectives/mesh.h"
 #include "collectives/ring.h"
+#include "collectives/rounds.h"
 #include "runtime/core/plan.h"
 
 namespace tutti {
@@ -45,10 +46,15 @@ class HierarchicalAllReduce {
         local_(work.rank % work.ranks_per_host) {}
 
   bool run() {
-    for (std::uint64_t round = 0; round < rounds(); ++round) {
-      if (!begin(round) || (round > 0 && !finish(round - 1))) return false;
+    const std::uint64_t depth = std::max<std::uint64_t>(1, (work_.depth + 1) / 2);
+    std::uint64_t begun = 0;
+    for (std::uint64_t first = 0; first < rounds(); first += depth) {
+      const std::uint64_t end = std::min(first + depth, rounds());
+      for (; begun < std::min(end + depth, rounds()); ++begun) {
+        if (!begin(begun)) return false;
+      }
+      if (!finish(first, end)) return false;
     }
-    if (rounds() > 0 && !finish(rounds() - 1)) return false;
     return forLocalPeers([this](std::int32_t l) { return exec_.drain(Mesh::to(rankOf(host_, l))); });
   }
 
@@ -124,10 +130,17 @@ class HierarchicalAllReduce {
     return true;
   }
 
-  /// Makes the own part complete and hands it to the other ranks of this host.
-  bool finish(std::uint64_t round) {
+  /// Makes the own parts of rounds `first` to `end` complete and hands them to the other ranks of this host.
+  bool finish(std::uint64_t first, std::uint64_t end) {
+    if (!(hosts_ == 2 ? exchange(first, end) : passRound(first, end))) return false;
+    for (std::uint64_t round = first; round < end; ++round) {
+      if (!share(round)) return false;
+    }
+    return true;
+  }
+
+  bool share(std::uint64_t round) {
     const Part mine = part(round, local_);
-    if (!(hosts_ == 2 ? exchange(mine) : passRound(mine))) return false;
     const auto lend = [&](std::int32_t l) {
       if (!exec_.reserve(toLocal(l))) return false;
       exec_.lend(toLocal(l), mine.length, Loan(output(mine.start)));
@@ -145,23 +158,30 @@ class HierarchicalAllReduce {
     return forLocalPeers(lend) && forLocalPeers(take);
   }
 
-  bool exchange(const Part& mine) {
+  bool exchange(std::uint64_t first, std::uint64_t end) {
     const Inbound across = Mesh::from(rankOf(1 - host_, local_));
-    if (!exec_.await(across)) return false;
-    const Operand own = output(mine.start);
-    const Operand first = host_ == 0 ? own : slot(across);
-    const Operand second = host_ == 0 ? slot(across) : own;
-    if (!exec_.combine({own}, {first, second}, mine.length, Last::yes)) return false;
-    exec_.release(across);
+    for (std::uint64_t round = first; round < end; ++round) {
+      const Part mine = part(round, local_);
+      if (!exec_.await(across)) return false;
+      const Operand own = output(mine.start);
+      const Operand one = host_ == 0 ? own : slot(across);
+      const Operand other = host_ == 0 ? slot(across) : own;
+      if (!exec_.combine({own}, {one, other}, mine.length, Last::yes)) return false;
+      exec_.release(across);
+    }
     return true;
   }
 
-  bool passRound(const Part& mine) {
+  bool passRound(std::uint64_t first, std::uint64_t end) {
+    const auto hosts = static_cast<std::uint64_t>(hosts_);
+    Batch batch;
+    for (std::uint64_t round = first; round < end; ++round) {
+      const Part mine = part(round, local_);
+      batch.add({mine.start, mine.length, (mine.length + hosts - 1) / hosts});
+    }
     const Ring ring = Ring::across(hosts_, host_, local_count_, local_);
-    return ringReduceBlock(exec_, ring, {mine.start, mine.length, (mine.length + hosts() - 1) / hosts()},
-                           [](std::uint64_t at) { return output(at); });
+    return ringReduceBatch(exec_, ring, batch, [](std::uint64_t at) { return output(at); });
   }
-  std::uint64_t hosts() const { return static_cast<std::uint64_t>(hosts_); }
 
   E& exec_;
   const LaneWork& work_;

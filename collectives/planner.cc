@@ -169,6 +169,7 @@ PlannedOperation planOperation(const Descriptor& descriptor, const Layout& layou
           .nranks = nranks,
           .ranks_per_host = layout.ranks_per_host,
           .lanes = is_plain ? usefulLanes(descriptor, nranks, shape) : 1,  // there is one set of packet links
+          .depth = layout.hosts > 1 ? shape.slot_count - 1 : 1,
           .slot_elements = elementsIn(is_plain ? shape.slot_bytes : shape.packet_bytes, descriptor.type),
       },
       choice.reason};
@@ -196,6 +197,7 @@ LaneWork laneWork(const Plan& plan, int rank, std::uint32_t lane) {
       .count = d.count,
       .begin = std::min(d.count, share * lane),
       .end = std::min(d.count, share * (lane + 1)),
+      .depth = plan.depth,
       .slot_elements = plan.slot_elements,
   };
 }

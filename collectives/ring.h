@@ -17,13 +17,15 @@
 // 2(n-1)/n S in 2(n-1) steps, which is optimal in bytes (Patarasuk & Yuan 2009). User memory is read once per
 // contribution and written once per result.
 //
-// Blocks larger than a slot go in several rounds; consecutive rounds overlap through the slots of the links.
+// Blocks larger than a slot go in several rounds. Those of a batch take each step one after the other, so
+// that as many slots are under way on every link; rounds.h says why and how many.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 #include "collectives/executor.h"
+#include "collectives/rounds.h"
 #include "runtime/core/plan.h"
 
 namespace tutti {
@@ -87,94 +89,113 @@ bool ringEnd(E& exec, const Ring& ring, Operands dsts, Operands srcs, std::uint6
 template <Executor E>
 bool ringReduceScatter(E& exec, const LaneWork& work) {
   const Ring ring(work.nranks, work.rank);
-  for (std::uint64_t at = work.begin; at < work.end; at += work.slot_elements) {
-    const std::uint64_t n = std::min(work.slot_elements, work.end - at);
-    // What this rank handles in step k is the block of the rank k + 1 to its left; its own comes last.
-    const auto mine = [&](std::int32_t k) {
-      return input(static_cast<std::uint64_t>(ring.leftBy(k + 1)) * work.count + at).own();
+  // What this rank handles in step k is the block of the rank k + 1 to its left; its own comes last.
+  const auto mine = [&](std::int32_t k, const Round& round) {
+    return input(static_cast<std::uint64_t>(ring.leftBy(k + 1)) * work.count + round.begin).own();
+  };
+  return inBatches(work, slotRound(work), [&](const Batch& batch) {
+    const auto start = [&](const Round& round) {
+      return ringStart(exec, ring, {slot(ring.right)}, {mine(0, round)}, round.length);
     };
-    if (!ringStart(exec, ring, {slot(ring.right)}, {mine(0)}, n)) return false;
+    const auto end = [&](const Round& round) {
+      return ringEnd(exec, ring, {output(round.begin)}, {slot(ring.left), mine(ring.nranks - 1, round)},
+                     round.length, Last::yes);
+    };
+    if (!batch.forRounds(start)) return false;
     for (std::int32_t k = 1; k < ring.nranks - 1; ++k) {
-      if (!ringPass(exec, ring, {slot(ring.right)}, {slot(ring.left), mine(k)}, n)) return false;
+      const auto pass = [&](const Round& round) {
+        return ringPass(exec, ring, {slot(ring.right)}, {slot(ring.left), mine(k, round)}, round.length);
+      };
+      if (!batch.forRounds(pass)) return false;
     }
-    if (!ringEnd(exec, ring, {output(at)}, {slot(ring.left), mine(ring.nranks - 1)}, n, Last::yes))
-      return false;
-  }
-  return true;
+    return batch.forRounds(end);
+  });
 }
 
 /// The input of rank r (count elements) is copied to block r of every output.
 template <Executor E>
 bool ringAllGather(E& exec, const LaneWork& work) {
   const Ring ring(work.nranks, work.rank);
-  for (std::uint64_t at = work.begin; at < work.end; at += work.slot_elements) {
-    const std::uint64_t n = std::min(work.slot_elements, work.end - at);
-    const auto block = [&](std::int32_t k) {
-      return output(static_cast<std::uint64_t>(ring.leftBy(k)) * work.count + at);
+  const auto block = [&](std::int32_t k, const Round& round) {
+    return output(static_cast<std::uint64_t>(ring.leftBy(k)) * work.count + round.begin);
+  };
+  return inBatches(work, slotRound(work), [&](const Batch& batch) {
+    const auto start = [&](const Round& round) {
+      return ringStart(exec, ring, {block(0, round), slot(ring.right)}, {input(round.begin)}, round.length);
     };
-    if (!ringStart(exec, ring, {block(0), slot(ring.right)}, {input(at)}, n)) return false;
+    const auto end = [&](const Round& round) {
+      return ringEnd(exec, ring, {block(ring.nranks - 1, round)}, {slot(ring.left)}, round.length);
+    };
+    if (!batch.forRounds(start)) return false;
     for (std::int32_t k = 1; k < ring.nranks - 1; ++k) {
-      if (!ringPass(exec, ring, {block(k), slot(ring.right)}, {slot(ring.left)}, n)) return false;
+      const auto pass = [&](const Round& round) {
+        return ringPass(exec, ring, {block(k, round), slot(ring.right)}, {slot(ring.left)}, round.length);
+      };
+      if (!batch.forRounds(pass)) return false;
     }
-    if (!ringEnd(exec, ring, {block(ring.nranks - 1)}, {slot(ring.left)}, n)) return false;
-  }
-  return true;
+    return batch.forRounds(end);
+  });
 }
 
-/// Elements of a round of all-reduce, cut into one block per rank; blocks at its end may be short or empty,
+/// Both fused, for a batch of rounds: what `mine_at` says this rank has of an element is reduced over all
+/// ranks into every output. A round is cut into a block per rank; blocks at its end may be short or empty,
 /// and are passed like all others.
-struct RingRound {
-  std::uint64_t begin;
-  std::uint64_t length;
-  std::uint64_t block;
-};
-
-/// Both fused, for one round: what `mine` says this rank has of an element is reduced over all ranks into
-/// every output.
 template <Executor E, class Mine>
-bool ringReduceBlock(E& exec, const Ring& ring, const RingRound& round, const Mine& mine_at) {
-  const auto start = [&](std::int32_t k) {
+bool ringReduceBatch(E& exec, const Ring& ring, const Batch& batch, const Mine& mine_at) {
+  const auto start = [&](std::int32_t k, const Round& round) {
     return round.begin + std::min(static_cast<std::uint64_t>(ring.leftBy(k)) * round.block, round.length);
   };
-  const auto length = [&](std::int32_t k) {
-    return std::min(round.block, round.begin + round.length - start(k));
+  const auto length = [&](std::int32_t k, const Round& round) {
+    return std::min(round.block, round.begin + round.length - start(k, round));
   };
-  const auto mine = [&](std::int32_t k) { return mine_at(start(k)); };
+  const auto mine = [&](std::int32_t k, const Round& round) { return mine_at(start(k, round)); };
 
   // Reduce-scatter: in step k the block of the rank k + 1 to the left, in the last the own block, complete.
-  if (!ringStart(exec, ring, {slot(ring.right)}, {mine(1)}, length(1))) return false;
+  const auto begin = [&](const Round& round) {
+    return ringStart(exec, ring, {slot(ring.right)}, {mine(1, round)}, length(1, round));
+  };
+  if (!batch.forRounds(begin)) return false;
   for (std::int32_t k = 2; k < ring.nranks; ++k) {
-    if (!ringPass(exec, ring, {slot(ring.right)}, {slot(ring.left), mine(k)}, length(k))) return false;
+    const auto pass = [&](const Round& round) {
+      return ringPass(exec, ring, {slot(ring.right)}, {slot(ring.left), mine(k, round)}, length(k, round));
+    };
+    if (!batch.forRounds(pass)) return false;
   }
-  if (!ringPass(exec, ring, {output(start(0)), slot(ring.right)}, {slot(ring.left), mine(0)}, length(0),
-                Last::yes)) {
-    return false;
-  }
+  const auto complete = [&](const Round& round) {
+    return ringPass(exec, ring, {output(start(0, round)), slot(ring.right)},
+                    {slot(ring.left), mine(0, round)}, length(0, round), Last::yes);
+  };
+  if (!batch.forRounds(complete)) return false;
   // All-gather: the complete blocks pass by.
   for (std::int32_t k = 1; k < ring.nranks - 1; ++k) {
-    if (!ringPass(exec, ring, {output(start(k)), slot(ring.right)}, {slot(ring.left)}, length(k)))
-      return false;
+    const auto pass = [&](const Round& round) {
+      return ringPass(exec, ring, {output(start(k, round)), slot(ring.right)}, {slot(ring.left)},
+                      length(k, round));
+    };
+    if (!batch.forRounds(pass)) return false;
   }
-  const std::int32_t rest = ring.nranks - 1;
-  return ringEnd(exec, ring, {output(start(rest))}, {slot(ring.left)}, length(rest));
+  return batch.forRounds([&](const Round& round) {
+    const std::int32_t rest = ring.nranks - 1;
+    return ringEnd(exec, ring, {output(start(rest, round))}, {slot(ring.left)}, length(rest, round));
+  });
 }
 
 /// The input is reduced over all ranks into every output, in rounds of n blocks of at most a slot each.
 template <Executor E>
 bool ringAllReduce(E& exec, const LaneWork& work) {
   const Ring ring(work.nranks, work.rank);
-  const auto nranks = static_cast<std::uint64_t>(ring.nranks);
-  // Blocks start at multiples of 16 elements, so that a user's aligned buffer stays aligned.
-  constexpr std::uint64_t kBlockGrain = 16;
-  for (std::uint64_t at = work.begin, round = 0; at < work.end; at += round) {
+  const auto roundAt = [&](std::uint64_t at) {
+    // Blocks start at multiples of 16 elements, so that a user's aligned buffer stays aligned.
+    constexpr std::uint64_t kBlockGrain = 16;
+    const auto nranks = static_cast<std::uint64_t>(ring.nranks);
     const std::uint64_t share = (work.end - at + nranks - 1) / nranks;
     const std::uint64_t block =
         std::min(work.slot_elements, (share + kBlockGrain - 1) / kBlockGrain * kBlockGrain);
-    round = std::min(block * nranks, work.end - at);
-    if (!ringReduceBlock(exec, ring, {at, round, block}, [](std::uint64_t i) { return input(i).own(); }))
-      return false;
-  }
-  return true;
+    return Round{at, std::min(block * nranks, work.end - at), block};
+  };
+  return inBatches(work, roundAt, [&](const Batch& batch) {
+    return ringReduceBatch(exec, ring, batch, [](std::uint64_t i) { return input(i).own(); });
+  });
 }
 
 }  // namespace tutti

@@ -79,6 +79,7 @@ struct Plan {
   std::int32_t nranks = 1;
   std::int32_t ranks_per_host = 0;  ///< see Layout
   std::uint32_t lanes = 1;
+  std::uint32_t depth = 1;          ///< rounds that a program has under way at once
   std::uint64_t slot_elements = 1;  ///< elements that fit in a slot
 };
 
@@ -91,6 +92,7 @@ struct LaneWork {
   std::uint64_t count = 0;          ///< elements of the operation (the stride between blocks)
   std::uint64_t begin = 0;          ///< first element of this lane
   std::uint64_t end = 0;            ///< one past its last
+  std::uint32_t depth = 1;          ///< rounds that may be under way at once; below the slots of a link
   std::uint64_t slot_elements = 1;  ///< elements that fit in a slot
 };
 

@@ -126,6 +126,7 @@ TEST_P(TraceOf, OneTo64Ranks) {
                      .nranks = nranks,
                      .count = count,
                      .lanes = lanes,
+                     .slots = variant.between_hosts ? 4U : 2U,
                      .root = static_cast<int>(count % n),
                      .variant = variant};
         ASSERT_EQ(prove(c), "") << c.text();
@@ -143,11 +144,13 @@ TEST(TraceHierarchical, EveryLayoutOf2To64Ranks) {
       if (nranks % ranks_per_host != 0) continue;
       // None, one, a round and its neighbours (16 elements for each rank of a host), several rounds.
       const auto round = static_cast<std::uint64_t>(64 * ranks_per_host);
-      for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{1}, round - 1, round + 1}) {
+      for (const std::uint64_t count :
+           {std::uint64_t{0}, std::uint64_t{1}, round - 1, round + 1, 3 * round + 1}) {
         if (nranks > 16 && count > 100) continue;
         const Case c{
             .nranks = nranks,
             .count = count,
+            .slots = 2 + static_cast<std::uint32_t>(proofs % 6),
             .variant = {{PlanOverride::Pick::hierarchical, PlanOverride::Form::automatic}, "hierarchical"},
             .ranks_per_host = ranks_per_host};
         ASSERT_EQ(prove(c), "") << c.text();

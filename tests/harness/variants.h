@@ -10,6 +10,7 @@ namespace tutti::test {
 struct Variant {
   PlanOverride plan;
   const char* text;
+  bool between_hosts = false;  ///< several rounds are under way at once there
 };
 
 inline constexpr Variant kVariants[] = {
@@ -17,13 +18,14 @@ inline constexpr Variant kVariants[] = {
     {{PlanOverride::Pick::direct, PlanOverride::Form::plain}, "direct/slots"},
     {{PlanOverride::Pick::one_shot, PlanOverride::Form::plain}, "one_shot/slots"},
     {{PlanOverride::Pick::automatic, PlanOverride::Form::packets}, "packets"},
-    {{PlanOverride::Pick::hierarchical, PlanOverride::Form::automatic}, "hierarchical"},
+    {{PlanOverride::Pick::hierarchical, PlanOverride::Form::automatic}, "hierarchical", true},
+    {{PlanOverride::Pick::ring, PlanOverride::Form::automatic}, "ring_between_hosts", true},
+    {{PlanOverride::Pick::direct, PlanOverride::Form::plain}, "direct_between_hosts", true},
 };
 
-/// Where the ranks are: on one host, but for the hierarchical program; there sometimes on two large hosts,
-/// sometimes on many small ones.
+/// Where the ranks are: on one host, or sometimes on two large hosts, sometimes on many small ones.
 inline Layout layoutFor(const Variant& variant, int nranks) {
-  if (variant.plan.algorithm != PlanOverride::Pick::hierarchical) return Layout::oneHost(nranks);
+  if (!variant.between_hosts || nranks == 1) return Layout::oneHost(nranks);
   int ranks_per_host = 1;
   for (int m = 1; m <= nranks / 2; ++m) {
     if (nranks % m != 0) continue;
