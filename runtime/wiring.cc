@@ -22,7 +22,7 @@ namespace tutti {
 namespace {
 
 /// Slots of a network link: more than in shared memory, where nothing is on its way.
-constexpr std::uint32_t kNetworkSlots = 8;
+constexpr std::uint32_t kNetworkSlots = 16;
 
 /// What every rank tells all others of its memory, once it has made it.
 struct Offer {

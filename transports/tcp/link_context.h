@@ -63,6 +63,10 @@ class Trouble {
   bool progressed_ = false;
 };
 
+/// A rank that ends waits no longer than this for a peer that is gone, as far as can be seen: its host
+/// refuses connections to it, or it does not dial again.
+inline constexpr std::chrono::milliseconds kFarewell{700};
+
 /// Tells epoll of a socket. Again for one that is known gives it another token and reports what it has now.
 bool watch(int epoll, int socket, std::uint64_t token);
 

@@ -79,9 +79,10 @@ void ReceivingLink::close() {
 
 // Slots.
 
-void ReceivingLink::receive() {
+bool ReceivingLink::receive() {
   is_readable_ = false;
-  if (state_ != State::open) return;
+  if (state_ != State::open) return false;
+  const std::uint64_t before = posted();
   const StreamStatus status = reader_.pump(context_.wire, socket_.get(), *this);
   is_readable_ = status == StreamStatus::more;
   if (heard_bye_) {
@@ -89,6 +90,7 @@ void ReceivingLink::receive() {
   } else if (status == StreamStatus::ended || status == StreamStatus::broken) {
     lost(reader_.problem());
   }
+  return posted() != before;
 }
 
 std::span<std::byte> ReceivingLink::expected() {
@@ -176,8 +178,9 @@ void ReceivingLink::sent() {
   has_credit_ = false;
 }
 
-bool ReceivingLink::isSettled() const {
+bool ReceivingLink::isSettled(Clock::time_point now) const {
   if (state_ == State::closed || state_ == State::absent) return true;
+  if (state_ == State::lost && trouble_.exceeds(kFarewell, now)) return true;
   return state_ == State::open && !owesCredits() && !owesBye() && unacknowledgedBytes(socket_.get()) == 0;
 }
 

@@ -40,7 +40,7 @@ class ReceivingLink final : private FrameReader::Frames, private FrameWriter::Fr
   /// The slots are large; see SendingLink.
   bool isBulk() const { return usual_bytes_ >= FrameReader::kDirectBytes; }
   /// The peer has all credits, or will never want them.
-  bool isSettled() const;
+  bool isSettled(Clock::time_point now) const;
 
   /// The sender has dialed: ends the connection that there was and says where the link stands. Nothing where
   /// the greeting is older than another one, or the link is closed.
@@ -49,7 +49,7 @@ class ReceivingLink final : private FrameReader::Frames, private FrameWriter::Fr
   void attach(UniqueFd socket, const Bytes& rest, std::uint64_t epoch, Clock::time_point now);
 
   /// Takes slots.
-  void receive();
+  bool receive();
   /// Sends results, and credits where the sender waits for them or enough are owed; or all.
   void push(Credits credits);
   /// Time's limits.

@@ -186,8 +186,11 @@ void SendingLink::sent() {
   }
 }
 
-bool SendingLink::isSettled() const {
+bool SendingLink::isSettled(Clock::time_point now) const {
   if (state_ == State::closed || (state_ == State::idle && !hasUnsent())) return true;
+  // Nobody listens there any more: the peer has left or died.
+  const bool is_refused = problem_.starts_with(std::strerror(ECONNREFUSED));
+  if (state_ != State::open && is_refused && trouble_.exceeds(kFarewell, now)) return true;
   return state_ == State::open && !hasUnsent() && unacknowledgedBytes(socket_.get()) == 0;
 }
 

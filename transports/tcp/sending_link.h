@@ -47,7 +47,7 @@ class SendingLink final : private FrameReader::Frames, private FrameWriter::Fram
   /// events are waited for.
   bool isBulk() const { return bulk_; }
   /// Everything posted is with the peer's kernel, or will never be wanted.
-  bool isSettled() const;
+  bool isSettled(Clock::time_point now) const;
 
   /// Sends what is posted; dials where there is no connection yet.
   void push();

@@ -20,7 +20,7 @@ namespace {
 // the others; and sends credits that are owed but not due: a rank that waits must not keep its peers waiting.
 constexpr std::uint64_t kPollsPerService = 16;
 constexpr std::uint64_t kPollsPerServiceManyLanes = 4;
-constexpr std::uint64_t kPollsPerFlush = 64;
+constexpr std::uint64_t kPollsPerFlush = 256;
 
 // Tokens of epoll: what, and which.
 constexpr int kKindShift = 56;
@@ -154,7 +154,7 @@ void TcpNetwork::poll(int peer) {
   const Manner manner = hasLinks(peer) ? pollPeer(peer) : Manner::patient;
   if (manner == Manner::by_events) takeEvents();
   if (polls_ % (manner == Manner::many_lanes ? kPollsPerServiceManyLanes : kPollsPerService) == 0) service();
-  if (polls_ % kPollsPerFlush == 0) flushCredits();
+  if (++idle_polls_ % kPollsPerFlush == 0) flushCredits();
   if (!failures_.empty()) deliverFailures();
 }
 
@@ -172,7 +172,7 @@ TcpNetwork::Manner TcpNetwork::pollPeer(int peer) {
     if (!in.isOpen()) continue;
     ++open;
     if (in.isReadable()) hot = lane;
-    if (in.isReadable() || (lane == hot && !in.isBulk())) in.receive();
+    if ((in.isReadable() || (lane == hot && !in.isBulk())) && in.receive()) idle_polls_ = 0;
     is_bulk = is_bulk || in.isBulk();
   }
   if (is_bulk) return Manner::by_events;
@@ -287,10 +287,10 @@ TcpNetwork::Visit TcpNetwork::visit() {
   return Visit::idle;
 }
 
-bool TcpNetwork::isSettled() const {
-  return std::all_of(sending_.begin(), sending_.end(), [](const auto* link) { return link->isSettled(); }) &&
-         std::all_of(receiving_.begin(), receiving_.end(),
-                     [](const auto* link) { return link->isSettled(); });
+bool TcpNetwork::isSettled(Clock::time_point now) const {
+  const auto isSettled = [now](const auto* link) { return link->isSettled(now); };
+  return std::all_of(sending_.begin(), sending_.end(), isSettled) &&
+         std::all_of(receiving_.begin(), receiving_.end(), isSettled);
 }
 
 bool TcpNetwork::drain(Clock::time_point deadline) {
@@ -302,12 +302,12 @@ bool TcpNetwork::drain(Clock::time_point deadline) {
       if (is_halted_) return false;
       flushCredits();
       service();
-      if (isSettled()) {
+      if (isSettled(Clock::now())) {
         if (said_bye) return true;
         for (SendingLink* link : sending_) link->sayBye();
         for (ReceivingLink* link : receiving_) link->sayBye();
         said_bye = has_ended_ = true;
-        if (isSettled()) return true;
+        if (isSettled(Clock::now())) return true;
       }
     }
     if (Clock::now() >= deadline) return said_bye;

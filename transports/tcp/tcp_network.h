@@ -128,7 +128,7 @@ class TcpNetwork final : public Network {
   void flushCredits();
   bool isReadable() const;
   bool isPending() const;
-  bool isSettled() const;
+  bool isSettled(Clock::time_point now) const;
   void deliverFailures();
   void sleep(std::chrono::nanoseconds limit) const;
 
@@ -147,6 +147,7 @@ class TcpNetwork final : public Network {
   bool is_halted_ = false;
   bool has_ended_ = false;  ///< drained
   std::uint64_t polls_ = 0;
+  std::uint64_t idle_polls_ = 0;         ///< since an awaited link had something
   std::vector<Pair> pairs_;              ///< by peer and lane
   std::vector<std::uint32_t> hot_lane_;  ///< by peer: where it sent last
   std::vector<SendingLink*> sending_;    ///< those that were used
