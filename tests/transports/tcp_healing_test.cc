@@ -28,7 +28,7 @@ std::vector<std::string> talkWith(const std::string& faults0, const std::string&
 
 // Rank 0 sends fewer bytes than kBytes in this conversation, credits and results among them.
 constexpr Talk kShort{.seed = 11, .messages = 6, .max_bytes = 40};
-constexpr int kBytes = 760;
+constexpr int kBytes = 800;
 
 void cutAtEveryByte(std::uint32_t slot_count, bool checksums) {
   for (int at = 0; at < kBytes; ++at) {

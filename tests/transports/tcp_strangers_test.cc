@@ -161,6 +161,7 @@ TEST(TcpStrangers, ViolationsOfTheProtocolAreCutOff) {
       for (std::uint64_t i = 0; i < 5; ++i) {
         const SlotHeader slot = toWire({.sequence = i}, {}, false);
         ASSERT_EQ(::send(socket.get(), &slot, sizeof(slot), MSG_NOSIGNAL), 64);
+        ASSERT_EQ(::send(socket.get(), "", 1, MSG_NOSIGNAL), 1);  // the pad
       }
     } else {
       good = 0;

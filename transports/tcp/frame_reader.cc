@@ -9,13 +9,14 @@
 namespace tutti {
 namespace {
 
-// Small frames are read many at a time, by way of the stash; large ones are not, because copying what follows
-// them would cost more than another call.
+// Frames of which nothing is known in advance, such as credits, are read many at a time, by way of the stash.
+// Of others no more is read than what is expected: the pad behind a frame has to stay.
 constexpr std::size_t kStashBytes = 4096;
 
 }  // namespace
 
 void FrameReader::restart(std::span<const std::uint8_t> rest) {
+  lead_ = 0;
   got_ = 0;
   payload_ = {};
   stash_.resize(std::max(kStashBytes, rest.size()));
@@ -34,7 +35,7 @@ StreamStatus FrameReader::pump(Wire& wire, int fd, Frames& frames) {
   if (stashed_ != 0 && !consume(frames)) return StreamStatus::broken;
   for (;;) {
     if (completed_ != before) return StreamStatus::more;
-    const std::span<std::byte> guess = got_ < header_bytes_ ? frames.expected() : std::span<std::byte>{};
+    const std::span<std::byte> guess = got_ < frontBytes() ? frames.expected() : std::span<std::byte>{};
     StreamStatus status = StreamStatus::more;
     const std::size_t got = read(wire, fd, guess, &status);
     if (status != StreamStatus::more) return status;
@@ -55,12 +56,12 @@ std::size_t FrameReader::read(Wire& wire, int fd, std::span<std::byte> guess, St
     parts[count++] = {to, bytes};
     asked_ += bytes;
   };
-  if (got_ < header_bytes_) {
-    add(header_.data() + got_, header_bytes_ - got_);
+  if (got_ < frontBytes()) {
+    add(front_.data() + got_, frontBytes() - got_);
     add(guess.data(), guess.size());
-    if (guess.size() < kDirectBytes) add(stash_.data(), stash_.size());
+    if (guess.empty()) add(stash_.data(), stash_.size());
   } else {
-    const std::size_t done = got_ - header_bytes_;
+    const std::size_t done = got_ - frontBytes();
     add(payload_.data() + done, payload_.size() - done);
   }
   msghdr message{};
@@ -83,14 +84,14 @@ std::size_t FrameReader::read(Wire& wire, int fd, std::span<std::byte> guess, St
 
 /// Accounts for the bytes of one call.
 bool FrameReader::place(std::size_t got, std::span<std::byte> guess, Frames& frames) {
-  if (got_ >= header_bytes_) {
+  if (got_ >= frontBytes()) {
     got_ += got;
     return endIfWhole(frames);
   }
-  const std::size_t of_header = std::min(got, header_bytes_ - got_);
+  const std::size_t of_header = std::min(got, frontBytes() - got_);
   got_ += of_header;
   got -= of_header;
-  if (got_ < header_bytes_) return true;
+  if (got_ < frontBytes()) return true;
   std::size_t direct = std::min(got, guess.size());
   stashed_ = got - direct;
   if (!begin(frames)) return false;
@@ -110,11 +111,12 @@ bool FrameReader::place(std::size_t got, std::span<std::byte> guess, Frames& fra
   return endIfWhole(frames);
 }
 
-bool FrameReader::begin(Frames& frames) { return frames.begin(header_.data(), &payload_); }
+bool FrameReader::begin(Frames& frames) { return frames.begin(front_.data() + lead_, &payload_); }
 
 bool FrameReader::endIfWhole(Frames& frames) {
-  if (got_ != header_bytes_ + payload_.size()) return true;
+  if (got_ != frontBytes() + payload_.size()) return true;
   if (!frames.end()) return false;
+  lead_ = 1;
   got_ = 0;
   payload_ = {};
   ++completed_;
@@ -125,14 +127,14 @@ bool FrameReader::endIfWhole(Frames& frames) {
 bool FrameReader::consume(Frames& frames) {
   std::size_t at = 0;
   while (at < stashed_) {
-    const bool is_header = got_ < header_bytes_;
-    std::byte* to = is_header ? header_.data() + got_ : payload_.data() + (got_ - header_bytes_);
-    const std::size_t missing = (is_header ? header_bytes_ : header_bytes_ + payload_.size()) - got_;
+    const bool is_header = got_ < frontBytes();
+    std::byte* to = is_header ? front_.data() + got_ : payload_.data() + (got_ - frontBytes());
+    const std::size_t missing = (is_header ? frontBytes() : frontBytes() + payload_.size()) - got_;
     const std::size_t take = std::min(missing, stashed_ - at);
     if (take != 0) std::memcpy(to, stash_.data() + at, take);
     at += take;
     got_ += take;
-    if (got_ < header_bytes_) break;
+    if (got_ < frontBytes()) break;
     if (is_header && !begin(frames)) return garbled();
     if (!endIfWhole(frames)) return garbled();
   }

@@ -10,10 +10,11 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kFramesPerCall = 16;
+constexpr std::array<std::byte, 1> kPad{};
 
 /// The frames of one call.
 struct Batch {
-  std::array<iovec, 2 * kFramesPerCall> parts;
+  std::array<iovec, 3 * kFramesPerCall> parts;
   std::array<std::size_t, kFramesPerCall> sizes;
   std::size_t part_count = 0;
   std::size_t frame_count = 0;
@@ -30,9 +31,10 @@ struct Batch {
   void gather(FrameWriter::Frames& frames, std::size_t offset) {
     FrameWriter::Frame frame;
     while (frame_count < kFramesPerCall && frames.waiting(frame_count, &frame)) {
-      sizes[frame_count++] = frame.header.size() + frame.payload.size();
+      sizes[frame_count++] = frame.header.size() + frame.payload.size() + kPad.size();
       offset = add(frame.header, offset);
       offset = add(frame.payload, offset);
+      offset = add(kPad, offset);
     }
   }
 };

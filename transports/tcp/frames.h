@@ -3,6 +3,8 @@
 //   sender ─► receiver   SlotHeader (64 bytes), then its `bytes` of data     one per slot, in order
 //   receiver ─► sender   CreditFrame (32 bytes), then `result_bytes`         credits, and results of slots
 //
+// and behind every frame one byte of padding (frame_reader.h says why).
+//
 // Headers always carry a check of themselves, payloads one where the links were made with checksums: what was
 // garbled on its way is found before it counts. Ranks of one communicator have one byte order.
 #pragma once

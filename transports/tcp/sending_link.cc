@@ -208,6 +208,7 @@ void SendingLink::receive() {
   const StreamStatus status = reader_.pump(context_.wire, socket_.get(), *this);
   is_readable_ = status == StreamStatus::more;
   if (heard_bye_) {
+    takePad(socket_.get());
     close();
   } else if (status == StreamStatus::ended || status == StreamStatus::broken) {
     lost(reader_.problem(), Clock::now());

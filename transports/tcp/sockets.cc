@@ -6,7 +6,9 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
+#include <cstddef>
 
 #include "transports/socket_address.h"
 
@@ -41,6 +43,11 @@ void tune(int socket) {
   set(socket, IPPROTO_TCP, TCP_KEEPIDLE, 10);
   set(socket, IPPROTO_TCP, TCP_KEEPINTVL, 5);
   set(socket, IPPROTO_TCP, TCP_KEEPCNT, 4);
+}
+
+void takePad(int socket) {
+  std::array<std::byte, 64> rest;
+  [[maybe_unused]] const ssize_t got = ::recv(socket, rest.data(), rest.size(), MSG_DONTWAIT);
 }
 
 std::size_t unacknowledgedBytes(int socket) {

@@ -19,6 +19,9 @@ UniqueFd acceptFrom(int listener);
 /// receiver that is stopped, with its window full, must not be taken for one that is lost.
 void tune(int socket);
 
+/// Reads what little is left before a socket is closed: closing with unread bytes would reset the connection.
+void takePad(int socket);
+
 /// Bytes that the other side's kernel has not acknowledged.
 std::size_t unacknowledgedBytes(int socket);
 
