@@ -145,7 +145,7 @@ class Rendezvous {
       return;
     }
     members_[join.rank] = join.where;
-    next_visits_.push_back({Clock::now() + visitPause(), join.rank});
+    next_visits_.emplace_back(Clock::now() + visitPause(), join.rank);
   }
 
   // ── While ranks are missing: those that wait are asked whether they are still there ──
@@ -167,7 +167,7 @@ class Rendezvous {
         return fail(lost(visit->rank, fmt::format("Connection refused{}", hint)));
       }
       const bool is_over = answer != Probe::Answer::pending || Clock::now() >= visit->until;
-      if (is_over) next_visits_.push_back({Clock::now() + visitPause(), visit->rank});
+      if (is_over) next_visits_.emplace_back(Clock::now() + visitPause(), visit->rank);
       visit = is_over ? visits_.erase(visit) : std::next(visit);
     }
   }

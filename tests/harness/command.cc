@@ -92,7 +92,10 @@ Command::~Command() {
   if (err_ >= 0) ::close(err_);
 }
 
-void Command::kill(int signal) const { ::kill(pid_, signal); }
+void Command::kill(int signal) const {
+  const int pid = pid_.load();
+  if (pid > 0) ::kill(pid, signal);
+}
 
 bool Command::pump(std::chrono::milliseconds limit) {
   std::array<pollfd, 2> fds{pollfd{out_, POLLIN, 0}, pollfd{err_, POLLIN, 0}};

@@ -1,6 +1,7 @@
 // Runs a program as a child process and collects what it said, with a deadline.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <string>
@@ -28,6 +29,7 @@ class Command {
   ~Command();
 
   int pid() const { return pid_; }
+  /// Nothing happens once it has ended. From any thread.
   void kill(int signal) const;
 
   /// Reads until standard output contains `text` or `limit` passes; true when it was seen.
@@ -39,7 +41,7 @@ class Command {
  private:
   bool pump(std::chrono::milliseconds limit);
 
-  int pid_ = -1;
+  std::atomic<int> pid_{-1};
   int out_ = -1;
   int err_ = -1;
   std::chrono::steady_clock::time_point started_;

@@ -30,6 +30,7 @@
 #include "transports/tcp/link_memory.h"
 #include "transports/tcp/receiving_link.h"
 #include "transports/tcp/sending_link.h"
+#include "transports/tcp/turn.h"
 #include "transports/wire.h"
 
 namespace tutti {
@@ -142,7 +143,7 @@ class TcpNetwork final : public Network {
   LinkContext context_;
   LinkMemory memory_;
 
-  std::recursive_mutex turn_;  ///< held by the thread that drives; guards all that follows
+  Turn turn_;  ///< held by the thread that drives; guards all that follows
   int depth_ = 0;
   bool is_halted_ = false;
   bool has_ended_ = false;  ///< drained
