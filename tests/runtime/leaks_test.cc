@@ -23,8 +23,8 @@ using test::Command;
 using test::IdFile;
 using test::Resources;
 
-constexpr int kTimes = 20;
-constexpr int kWarmUp = 4;  ///< the first times, the C library takes what it keeps
+constexpr int kTimes = test::kCountsMemory ? 20 : 6;  ///< slower under sanitizers, and no memory is counted
+constexpr int kWarmUp = 4;                            ///< the first times, the C library takes what it keeps
 
 /// Does it kTimes, each in a thread of its own, and expects that nothing stays.
 void expectNothingStays(const std::function<void()>& use, int times = kTimes) {
