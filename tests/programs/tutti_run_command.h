@@ -82,7 +82,9 @@ inline bool awaitGone(int pid) {
 
 inline bool awaitReady(Command& command, int ranks) {
   for (int rank = 0; rank < ranks; ++rank) {
-    if (!command.waitForOutput("[" + std::to_string(rank) + "] ready", kPatience)) return false;
+    std::string line = "[";
+    line.append(std::to_string(rank)).append("] ready");
+    if (!command.waitForOutput(line, kPatience)) return false;
   }
   return true;
 }
