@@ -120,7 +120,8 @@ TEST_F(Launchers, RanksThatWaitSeeThatTheRendezvousDied) {
   rank_0->kill(SIGKILL);
   const auto result = rank_1->wait(seconds(30));
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_NE(result.err.find("has ended, and rank 0 did not call this rank at 127.0.0.1:"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("has ended, and rank 0 did not call this rank at 127.0.0.1:"), std::string::npos)
+      << result.err;
 }
 
 TEST_F(Launchers, AloneNeedsNoAddress) {
