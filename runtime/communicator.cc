@@ -281,7 +281,11 @@ void Communicator::publishFault() {
 ncclResult_t Communicator::asyncError() const {
   if (fault_.tripped()) return fault_.code();
   // After finalize() the others may end as they like: what is still queued looks for itself.
-  return isFinalized() ? ncclSuccess : failureOfPeers(wiring_, rank_);
+  if (isFinalized()) return ncclSuccess;
+  const auto failure = failureOfPeers(wiring_, rank_);
+  if (!failure) return ncclSuccess;
+  process_.setLastError(fmt::format("rank {} of {}: {}", rank_, nranks_, failure->what()));
+  return failure->code();
 }
 
 Error Communicator::faultError() const {

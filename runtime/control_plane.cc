@@ -311,7 +311,10 @@ void ControlPlane::hearNews(const Neighbour& from, std::span<const std::uint8_t>
   std::memcpy(copy.text.data(), payload.data() + sizeof(entry) + sizeof(code), copy.text.size());
   copy.text.back() = '\0';
   copy.state.store(entry.state, std::memory_order_release);
-  if (entry.state == RankStatus::State::left) on_gone_(entry.rank);
+  if (entry.state == RankStatus::State::left) {
+    has_gaps_.store(true, std::memory_order_release);
+    on_gone_(entry.rank);
+  }
   flood(message, &from);
 }
 
@@ -322,6 +325,7 @@ void ControlPlane::hearLost(const Neighbour& from, std::span<const std::uint8_t>
   std::memcpy(&rank, payload.data(), sizeof(rank));
   if (rank < 0 || rank >= nranks_ || rank == rank_ || isLost(rank)) return;
   lost_[static_cast<std::size_t>(rank)].store(true, std::memory_order_release);
+  has_gaps_.store(true, std::memory_order_release);
   on_gone_(rank);
   flood(message, &from);
 }
@@ -332,6 +336,7 @@ void ControlPlane::lose(const Neighbour& neighbour) {
   const bool has_left =
       copyOf(neighbour.rank).state.load(std::memory_order_relaxed) == RankStatus::State::left;
   lost_[static_cast<std::size_t>(neighbour.rank)].store(true, std::memory_order_release);
+  has_gaps_.store(true, std::memory_order_release);
   if (has_left) return;
   on_gone_(neighbour.rank);
   const std::int32_t rank = neighbour.rank;

@@ -55,6 +55,9 @@ class ControlPlane final : public Watched {
     return lost_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
   }
 
+  /// Whether some rank has left or was lost: then news may not reach this one any more.
+  bool hasGaps() const { return has_gaps_.load(std::memory_order_acquire); }
+
   /// Whether the copy of the rank's line is recent, if ask() was called again and again.
   bool isKnown(int rank) const;
 
@@ -116,6 +119,7 @@ class ControlPlane final : public Watched {
   std::atomic<std::int64_t> told_at_{0};     ///< when the last table came
   std::atomic<bool> wants_status_{false};
   std::atomic<bool> wants_announcement_{false};
+  std::atomic<bool> has_gaps_{false};
   bool is_announced_ = false;
   std::optional<Round> round_;
   std::uint64_t last_round_ = 0;

@@ -21,20 +21,25 @@ double inSeconds(nanoseconds time) { return std::chrono::duration<double>(time).
 
 }  // namespace
 
-ncclResult_t failureOfPeers(const Wiring& wiring, int rank) {
+std::optional<Error> failureOfPeers(const Wiring& wiring, int rank) {
   const std::vector<bool> dead = wiring.watch->dead();
-  bool has_died = false;
-  for (int peer = 0; peer < wiring.layout.nranks; ++peer) {
-    if (peer == rank) continue;
+  const PeerInfo* died = nullptr;
+  for (const PeerInfo& peer : wiring.peers) {
+    if (peer.rank == rank) continue;
     // Death is read before the status: what a dead rank wrote last is then all there.
-    const bool is_gone =
-        dead[static_cast<std::size_t>(peer)] || (wiring.control != nullptr && wiring.control->isLost(peer));
-    const RankStatus& theirs = wiring.board[peer];
+    const bool is_gone = dead[static_cast<std::size_t>(peer.rank)] ||
+                         (wiring.control != nullptr && wiring.control->isLost(peer.rank));
+    const RankStatus& theirs = wiring.board[peer.rank];
     const auto state = theirs.state.load(std::memory_order_acquire);
-    if (state == RankStatus::State::failed) return static_cast<ncclResult_t>(theirs.code);
-    has_died = has_died || (is_gone && state != RankStatus::State::left);
+    if (state == RankStatus::State::failed) {
+      return Error(static_cast<ncclResult_t>(theirs.code), theirs.text.data());
+    }
+    if (is_gone && state != RankStatus::State::left) died = &peer;
   }
-  return has_died ? ncclRemoteError : ncclSuccess;
+  if (died == nullptr) return std::nullopt;
+  return Error(ncclRemoteError,
+               fmt::format("{} is gone: its process has ended, or its host cannot be reached any more",
+                           describe(*died)));
 }
 
 void Monitor::lookFarther(nanoseconds waited) const {
@@ -114,6 +119,15 @@ void Monitor::enforce(nanoseconds waited, nanoseconds limit, const char* setting
 void CollectiveMonitor::inspect(int peer, nanoseconds waited) {
   lookFarther(waited);
   if (adoptFault() || findDeparted(waited) || findMismatch()) return;
+  if (hasVanished(peer, waited)) {
+    around_.fault.trip(
+        ncclRemoteError,
+        fmt::format(
+            "{} is gone: nothing listens at its address any more. It failed, left or died before {} was "
+            "complete; look at its own output",
+            who(peer), operationText()));
+    return;
+  }
   checkDeadlines(peer, waited);
 }
 
@@ -146,10 +160,11 @@ bool CollectiveMonitor::findDeparted(nanoseconds waited) {
     if (!is_gone || completed >= operation_) continue;
     if (state == RankStatus::State::failed) return adoptFault();
     if (state == RankStatus::State::left) {
-      around_.fault.trip(ncclRemoteError,
-                         fmt::format("{} destroyed its communicator after operation {}, but other ranks are "
-                                     "in operation {}, {}. All ranks must make the same calls",
-                                     describe(peer), completed, operation_, describe(descriptor_)));
+      around_.fault.trip(
+          ncclRemoteError,
+          fmt::format("{} destroyed its communicator, or exited, after operation {}, but other ranks are "
+                      "in operation {}, {}. All ranks must make the same calls",
+                      describe(peer), completed, operation_, describe(descriptor_)));
     } else {
       around_.fault.trip(ncclRemoteError,
                          fmt::format("{} {} before it completed operation {}, {}. "
@@ -197,6 +212,24 @@ bool Monitor::isKnown(int rank) const {
          control->isKnown(rank);
 }
 
+bool Monitor::hasVanished(int peer, nanoseconds waited) {
+  constexpr auto kPause = std::chrono::milliseconds(500);
+  constexpr int kEnough = 2;  // what it sent last has arrived by then
+  const ControlPlane* control = around_.wiring.control.get();
+  if (control == nullptr || !control->hasGaps()) return false;
+  if (std::ranges::binary_search(around_.wiring.locals, peer)) return false;
+  if (!probe_ && waited >= next_probe_) {
+    probe_.emplace(around_.wiring.peers[static_cast<std::size_t>(peer)].listener);
+    next_probe_ = waited + kPause;
+  }
+  if (!probe_) return false;
+  const Probe::Answer answer = probe_->answer();
+  if (answer == Probe::Answer::pending) return false;
+  refusals_ = answer == Probe::Answer::refused ? refusals_ + 1 : 0;
+  probe_.reset();
+  return refusals_ >= kEnough;
+}
+
 int Monitor::silentRank() const {
   const ControlPlane* control = around_.wiring.control.get();
   for (int rank = 0; control != nullptr && rank < around_.wiring.layout.nranks; ++rank) {
@@ -231,9 +264,9 @@ void CollectiveMonitor::checkDeadlines(int peer, nanoseconds waited) {
   }
   enforce(waited, around_.stall_timeout, "TUTTI_STALL_TIMEOUT", [&] {
     return fmt::format(
-        "every rank has entered {}, but {} sent nothing for {:.1f} s. Is it stopped, or its "
-        "core taken?",
-        operationText(), who(peer), inSeconds(waited));
+        "every rank has entered {}, but {} sent nothing for {:.1f} s. Is it stopped, its core taken, or the "
+        "way from it to {} blocked?",
+        operationText(), who(peer), inSeconds(waited), who(around_.rank));
   });
 }
 
@@ -249,6 +282,14 @@ std::string TransferMonitor::pendingText(int peer) const {
 void TransferMonitor::inspect(int peer, nanoseconds waited) {
   lookFarther(waited);
   if (adoptFault() || findDeparted(peer, waited) || findElsewhere(peer, waited)) return;
+  if (hasVanished(peer, waited)) {
+    around_.fault.trip(
+        ncclRemoteError,
+        fmt::format("{}, and is gone: nothing listens at its address any more. It failed, left or "
+                    "died; look at its own output",
+                    pendingText(peer)));
+    return;
+  }
   if (silentRank() == peer) {
     return enforce(waited, around_.stall_timeout, "TUTTI_STALL_TIMEOUT", [&] {
       return fmt::format(
@@ -272,7 +313,7 @@ bool TransferMonitor::findDeparted(int peer, nanoseconds waited) {
   if (state == RankStatus::State::failed) return adoptFault();
   around_.fault.trip(ncclRemoteError,
                      state == RankStatus::State::left
-                         ? fmt::format("{}, and destroyed its communicator", pendingText(peer))
+                         ? fmt::format("{}, and destroyed its communicator, or exited", pendingText(peer))
                          : fmt::format("{}: it {}. Look at its own output, or for the kernel's out-of-memory "
                                        "killer",
                                        pendingText(peer), endText(peer)));

@@ -4,14 +4,17 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "runtime/bootstrap/dial.h"
 #include "runtime/core/descriptor.h"
 #include "runtime/core/fault.h"
 #include "runtime/core/settings.h"
 #include "runtime/core/wait.h"
 #include "runtime/wiring.h"
+#include "tutti/error.h"
 
 namespace tutti {
 
@@ -28,10 +31,10 @@ struct Surroundings {
   std::function<void(const std::string&)> warn;
 };
 
-/// What has gone wrong with other ranks, for a rank that is in no operation: the code of one that published a
-/// fault, ncclRemoteError where a process ended and its rank had not left, else ncclSuccess. Costs a look at
-/// the status board and one system call; any thread may ask.
-ncclResult_t failureOfPeers(const Wiring& wiring, int rank);
+/// What has gone wrong with other ranks, for a rank that is in no operation: the fault that one published, or
+/// ncclRemoteError that names a rank whose process ended without having left; nothing where all is well.
+/// Costs a look at the status board and one system call; any thread may ask.
+std::optional<Error> failureOfPeers(const Wiring& wiring, int rank);
 
 /// One running operation's view of the other ranks; used by the thread that carries it out. Each operation
 /// has a monitor of its own, since several run at once as fibres.
@@ -57,6 +60,10 @@ class Monitor : public WaitMonitor {
   /// Trips the fault cell once `limit` has passed (0: never); before, warns now and then.
   void enforce(std::chrono::nanoseconds waited, std::chrono::nanoseconds limit, const char* setting,
                const std::function<std::string()>& culprit);
+  /// Whether nothing listens at the address of a rank on another host any more: it has left, or its process
+  /// has ended. Asked of the rank waited for, once the control plane may not tell any more; goes on from
+  /// inspection to inspection.
+  bool hasVanished(int peer, std::chrono::nanoseconds waited);
   /// Whether it is known what the rank is doing.
   bool isKnown(int rank) const;
   /// A rank that does not say what it is doing though it was asked, or -1: its process is stopped, or cut
@@ -75,6 +82,9 @@ class Monitor : public WaitMonitor {
 
  private:
   std::chrono::nanoseconds next_warning_ = std::chrono::seconds(10);
+  std::optional<Probe> probe_;
+  std::chrono::nanoseconds next_probe_ = std::chrono::seconds(1);
+  int refusals_ = 0;                        ///< of probes, one after the other
   std::chrono::nanoseconds seen_lost_{-1};  ///< how long the wait had lasted when a lost rank was first seen
 };
 

@@ -95,7 +95,11 @@ PeerInfo describeSelf(const std::array<std::uint8_t, 16>& process_token, const s
   self.boot_id = bootId();
   self.host_id = host_name.empty() ? self.boot_id : hostId(host_name);
   self.process_token = process_token;
-  ::gethostname(self.host.data(), self.host.size() - 1);
+  if (host_name.empty()) {
+    ::gethostname(self.host.data(), self.host.size() - 1);
+  } else {
+    host_name.copy(self.host.data(), self.host.size() - 1);
+  }
   // A machine with more cores than the mask has bits leaves it empty: ranks then wait politely.
   if (::sched_getaffinity(0, sizeof(self.cores), reinterpret_cast<cpu_set_t*>(self.cores.data())) < 0)
     self.cores = {};

@@ -39,9 +39,14 @@ MailboxKey mailboxKey(const Secret& secret) {
 }
 
 void requireEqualSettings(const std::vector<PeerInfo>& peers) {
-  const auto require = [&](const PeerInfo& peer, const char* setting, std::uint32_t theirs,
-                           std::uint32_t first) {
-    if (theirs == first) return;
+  const auto require = [&](const PeerInfo& peer, const char* setting, std::uint32_t theirs_value,
+                           std::uint32_t first_value) {
+    if (theirs_value == first_value) return;
+    const auto text = [](std::uint32_t value) {
+      return value == 0 ? std::string("0 or auto") : std::to_string(value);
+    };
+    const std::string theirs = text(theirs_value);
+    const std::string first = text(first_value);
     throw Error(ncclInvalidUsage,
                 fmt::format("{} differs between ranks: {} on {}, {} on {}. Set it equally on all ranks",
                             setting, first, describe(peers[0]), theirs, describe(peer)));
@@ -206,6 +211,8 @@ class Wirer {
                    .checksums = settings_.network.has_checksums,
                    .reconnect_timeout = settings_.network.reconnect_timeout,
                    .fail = fail_,
+                   .note = [&log = process_.log(),
+                            rank = rank_](const std::string& text) { log.write(LogLevel::warn, rank, text); },
                    .faults = settings_.network.faults});
     wiring_.control = std::make_unique<ControlPlane>(
         bootstrap_.takeTree(), nranks_, rank_, memoryOf(local_).status(),

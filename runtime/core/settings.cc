@@ -18,8 +18,9 @@ struct Row : SettingRow {
 };
 
 [[noreturn]] void refuse(const Row& row, std::string_view value, std::string_view accepted) {
-  throw Error(ncclInvalidUsage, fmt::format("{}=\"{}\": expected {}. Unset it for the default, {}.", row.name,
-                                            value, accepted, row.default_value));
+  throw Error(ncclInvalidUsage,
+              fmt::format("{}=\"{}\": expected {}. Unset it for the default{}{}.", row.name, value, accepted,
+                          row.default_value.empty() ? "" : ", ", row.default_value));
 }
 
 std::uint64_t wholeNumber(const Row& row, std::string_view value, std::uint64_t low, std::uint64_t high) {
@@ -95,8 +96,10 @@ void readPortRange(Settings& settings, const Row& row, std::string_view value) {
   const std::size_t dash = std::min(value.find('-'), value.size());
   if (dash == value.size()) refuse(row, value, "two ports, such as 20000-20100");
   settings.network.first_port = static_cast<std::uint16_t>(wholeNumber(row, value.substr(0, dash), 1, 65535));
-  settings.network.last_port = static_cast<std::uint16_t>(
-      wholeNumber(row, value.substr(dash + 1), settings.network.first_port, 65535));
+  settings.network.last_port = static_cast<std::uint16_t>(wholeNumber(row, value.substr(dash + 1), 1, 65535));
+  if (settings.network.last_port < settings.network.first_port) {
+    refuse(row, value, "the lower port first, such as 20000-20100");
+  }
 }
 
 constexpr Row kRows[] = {

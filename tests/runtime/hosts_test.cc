@@ -197,6 +197,13 @@ TEST(Hosts, AnIdleRankHearsWhatBecameOfTheOthers) {
   }
 }
 
+TEST(Hosts, ADeathIsNoticedThoughTheRootOfTheTreeHasLeft) {
+  RankGroup group(4, {"root-left"}, {{"TUTTI_TIMEOUT", "60"}}, {}, 2);
+  const auto since = std::chrono::steady_clock::now();
+  expectSays(group[1].wait(seconds(50)), "rank 3 (pid ");
+  EXPECT_LT(std::chrono::steady_clock::now() - since, seconds(40));
+}
+
 TEST(Hosts, CutConnectionsHeal) {
   for (const char* faults : {"cut:every=30000", "cut:every=777777", "delay:ms=1", "stall:at=50000,ms=300"}) {
     // A slot has to fit between two cuts.

@@ -31,14 +31,14 @@ void exchange(Comm& comm) {
   }
 }
 
-/// Rank 0 waits for `count` values of the last rank; `leave` is what that one does instead of sending all of
-/// them.
+/// Rank 0, or `receiver`, waits for `count` values of the last rank; `leave` is what that one does instead of
+/// sending all of them.
 template <class Leave>
-void receiveInVain(Comm& comm, std::size_t count, const Leave& leave) {
+void receiveInVain(Comm& comm, std::size_t count, const Leave& leave, int receiver = 0) {
   comm.barrier();
   std::vector<std::int32_t> data(count);
   if (comm.rank() == comm.size() - 1) return leave(data);
-  if (comm.rank() == 0) comm.receive(data.data(), count, comm.size() - 1);
+  if (comm.rank() == receiver) comm.receive(data.data(), count, comm.size() - 1);
 }
 
 /// The last rank sends much and leaves at once, while rank 0 has not begun to receive it.
@@ -234,6 +234,16 @@ void run(const std::string& what, const std::string& argument) {
     });
   }
   if (what == "loop") return loopUntilKilled(comm);
+  if (what == "root-left") {
+    // Rank 0, over which news would go, destroys its communicator first; then the last rank dies.
+    return receiveInVain(
+        comm, 10,
+        [](auto&) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(300));
+          std::_Exit(0);
+        },
+        1);
+  }
   if (what == "watch") return watch(comm, argument);
   if (what == "moved") return sayAllMoved(comm);
   if (what == "receive-from-left") return receiveFromWhoLeft(comm);

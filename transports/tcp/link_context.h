@@ -28,6 +28,7 @@ struct LinkContext {
   std::function<bool(int peer)> is_retired;
   /// A link cannot be healed.
   std::function<void(const std::string&)> fail;
+  std::function<void(const std::string&)> note;  ///< something that people may want to know; may be empty
 };
 
 /// Whom a link is with, for messages.

@@ -44,6 +44,16 @@ void SendingLink::dialNow(Clock::time_point now) {
   hello_sent_ = false;
   attempt_ends_ = now + kAttempt;
   UniqueFd socket = dial(peer_.address);
+  if (!socket && (errno == EMFILE || errno == ENFILE)) {
+    // No matter of the peer's, and not one that time heals.
+    const std::string words = std::strerror(errno);
+    close();
+    return context_.fail(
+        fmt::format("rank {} itself cannot open a connection to {}: {}. Raise its limit of open files "
+                    "(ulimit -n): one descriptor is needed for each rank on another host that it sends "
+                    "to or receives from, and about 30 besides",
+                    context_.rank, peer_.name, words));
+  }
   if (!socket) return lost(fmt::format("{} (errno {})", std::strerror(errno), errno), now);
   tune(socket.get());
   if (!watch(context_.epoll, socket.get(), token_)) {
@@ -96,6 +106,12 @@ void SendingLink::open(const Bytes& bytes, Clock::time_point now) {
   channel_.reset();
   state_ = State::open;
   is_readable_ = true;
+  if (epoch_ > 1 && !problem_.empty() && context_.note) {
+    context_.note(fmt::format(
+        "the connection to {} at {} was lost ({}) and is made again; nothing was lost or delivered "
+        "twice",
+        peer_.name, toText(peer_.address), problem_));
+  }
   if (answer->posted > answered_) trouble_.progress();
   trouble_.opened(now);
   answered_ = answer->posted;

@@ -74,6 +74,7 @@ TcpNetwork::TcpNetwork(UniqueFd listener, const Secret& secret, int rank, std::v
                 return retired_[static_cast<std::size_t>(peer)].load(std::memory_order_relaxed) || has_ended_;
               },
           .fail = [this](const std::string& text) { failures_.push_back(text); },
+          .note = options_.note,
       },
       memory_(linkCount(peers_, options_.lanes), options_.slot_count, options_.slot_bytes),
       pairs_(peers_.size() * options_.lanes),

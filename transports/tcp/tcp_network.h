@@ -50,6 +50,8 @@ struct TcpOptions {
   /// A link could not be healed: code and what to tell the user. Called by the thread that drives, while it
   /// drives, at most once per link. May call retire() and halt().
   std::function<void(ncclResult_t, const std::string&)> fail = {};
+  /// A connection was lost and has been made again: what to tell people who look for it.
+  std::function<void(const std::string&)> note = {};
   std::string faults = {};  ///< to inject, for tests; see transports/README.md
 };
 
