@@ -162,7 +162,7 @@ bool CollectiveMonitor::findDeparted(nanoseconds waited) {
     if (state == RankStatus::State::left) {
       around_.fault.trip(
           ncclRemoteError,
-          fmt::format("{} destroyed its communicator, or exited, after operation {}, but other ranks are "
+          fmt::format("{} destroyed its communicator after operation {} (or exited), but other ranks are "
                       "in operation {}, {}. All ranks must make the same calls",
                       describe(peer), completed, operation_, describe(descriptor_)));
     } else {
