@@ -71,9 +71,12 @@ class HierarchicalAllReduce {
   std::uint64_t blockLength() const {
     // Parts start at multiples of 64 elements, so that two ranks do not write to one cache line.
     constexpr std::uint64_t kGrain = 64;
+    constexpr std::uint64_t kRounds = 4;
     const auto parts = static_cast<std::uint64_t>(local_count_);
     const std::uint64_t share = (work_.end - work_.begin + parts - 1) / parts;
-    return std::min(work_.slot_elements, (share + kGrain - 1) / kGrain * kGrain);
+    // A few rounds where that leaves blocks that are not too small, so that inside and between hosts overlap.
+    const std::uint64_t block = std::max(work_.slot_elements / 8, share / kRounds);
+    return std::min(work_.slot_elements, (block + kGrain - 1) / kGrain * kGrain);
   }
   std::uint64_t roundLength() const { return blockLength() * static_cast<std::uint64_t>(local_count_); }
   std::uint64_t rounds() const {
