@@ -310,6 +310,10 @@ class Joining {
     const std::string child = joined_.tree.describe(call.child);
     const std::string connecting =
         fmt::format("{} connecting to {}: {}", name(), toText(where.address), call.dial.problem());
+    if (call.dial.error() == EMFILE || call.dial.error() == ENFILE) {
+      return {ncclSystemError,
+              fmt::format("{}. Raise the limit of open files there (ulimit -n)", connecting)};
+    }
     if (isLoopback(where.address) && where.host != self_.host) {
       return {ncclSystemError,
               fmt::format("{} listens on the loopback interface, where other hosts do not reach it: {}. Set "
