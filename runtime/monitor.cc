@@ -59,9 +59,9 @@ std::vector<bool> Monitor::deadRanks(nanoseconds waited) {
 }
 
 const char* Monitor::endText(int rank) const {
-  const auto& peers = around_.wiring.peers;
-  const auto machineOf = [&peers](int r) { return peers[static_cast<std::size_t>(r)].boot_id; };
-  return machineOf(rank) == machineOf(around_.rank)
+  // Only of ranks that share memory, the kernel tells; of others on the same kernel, too, it is a connection
+  // that ended.
+  return std::ranges::binary_search(around_.wiring.locals, rank)
              ? "died (its process has ended)"
              : "is gone (its process has ended, or its host cannot be reached any more)";
 }
