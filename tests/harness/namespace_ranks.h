@@ -56,8 +56,10 @@ class NamespaceRanks : public NamespaceTest {
   }
 
   std::vector<std::unique_ptr<Command>> startAll(const Namespaces& hosts, const Job& job) const {
+    const int nranks = hosts.size() * job.per_host;
     std::vector<std::unique_ptr<Command>> ranks;
-    for (int rank = 0; rank < hosts.size() * job.per_host; ++rank) ranks.push_back(start(hosts, job, rank));
+    ranks.reserve(static_cast<std::size_t>(nranks));
+    for (int rank = 0; rank < nranks; ++rank) ranks.push_back(start(hosts, job, rank));
     return ranks;
   }
 

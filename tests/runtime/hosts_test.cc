@@ -110,26 +110,29 @@ TEST(Hosts, StoppedRankIsNamed) {
   }
 }
 
+/// `victim` stops itself after its calls, and is woken every two seconds; the others wait for it.
+void expectWaitedFor(const char* plan, int victim) {
+  RankGroup group(4, {"stop-after-calls", std::to_string(victim)},
+                  {{"TUTTI_STALL_TIMEOUT", "30"}, {"TUTTI_TIMEOUT", "30"}, {"TUTTI_PLAN", plan}}, {}, 2);
+  std::jthread waker([&](const std::stop_token& is_over) {
+    for (int tenths = 1; !is_over.stop_requested(); ++tenths) {
+      std::this_thread::sleep_for(milliseconds(100));
+      if (tenths % 20 == 0) group[victim].kill(SIGCONT);
+    }
+  });
+  std::vector<CommandResult> results(4);
+  for (const int rank : {0, 1, 2, 3}) {
+    if (rank != victim) results[static_cast<std::size_t>(rank)] = group[rank].wait(seconds(60));
+  }
+  results[static_cast<std::size_t>(victim)] = group[victim].wait(seconds(60));
+  waker.request_stop();
+  expectSuccess(results);
+}
+
 TEST(Hosts, ARankThatIsStoppedAfterItsCallsIsWaitedFor) {
   // Longer than its silence needs to be noticed, shorter than the deadlines.
   for (const char* plan : {"ring", "hierarchical"}) {
-    for (const int victim : {0, 3}) {
-      RankGroup group(4, {"stop-after-calls", std::to_string(victim)},
-                      {{"TUTTI_STALL_TIMEOUT", "30"}, {"TUTTI_TIMEOUT", "30"}, {"TUTTI_PLAN", plan}}, {}, 2);
-      std::jthread waker([&](const std::stop_token& is_over) {
-        for (int tenths = 1; !is_over.stop_requested(); ++tenths) {
-          std::this_thread::sleep_for(milliseconds(100));
-          if (tenths % 20 == 0) group[victim].kill(SIGCONT);
-        }
-      });
-      std::vector<CommandResult> results(4);
-      for (const int rank : {0, 1, 2, 3}) {
-        if (rank != victim) results[static_cast<std::size_t>(rank)] = group[rank].wait(seconds(60));
-      }
-      results[static_cast<std::size_t>(victim)] = group[victim].wait(seconds(60));
-      waker.request_stop();
-      expectSuccess(results);
-    }
+    for (const int victim : {0, 3}) expectWaitedFor(plan, victim);
   }
 }
 

@@ -147,7 +147,7 @@ TEST_P(LeaksBetween, AbortedWhileAThreadIsInside) {
     Others others(2, GetParam(), {"absent", "1"});
     Comm comm = others.join();
     float value = 1;
-    const ncclComm_t handle = comm.take();
+    ncclComm_t handle = comm.take();
     std::thread aborter([&] {
       std::this_thread::sleep_for(milliseconds(30));
       const auto begin = std::chrono::steady_clock::now();
