@@ -1,6 +1,7 @@
 // Ranks started by torchrun, mpirun or srun: their variables, and an address that all ranks know.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <map>
@@ -13,6 +14,7 @@
 #include "tests/harness/scratch_directory.h"
 #include "transports/listener.h"
 #include "transports/socket_address.h"
+#include "tutti/error.h"
 
 namespace tutti {
 namespace {
@@ -25,10 +27,21 @@ struct Names {
   const char* size;
 };
 
+/// A port that is free, with the one after it. Not of those that the kernel gives to other tests meanwhile.
 int freePort() {
-  NetAddress address = parseNumericHost("127.0.0.1").value();
-  listenOn(address, {}, "");  // closed again
-  return address.port;
+  for (int tried = 0;; ++tried) {
+    const int port = 20'000 + (::getpid() * 2 + tried * 26) % 10'000;
+    try {
+      for (const int each : {port, port + 1}) {
+        NetAddress address = parseNumericHost("127.0.0.1").value();
+        address.port = static_cast<std::uint16_t>(each);
+        listenOn(address, {}, "");  // closed again
+      }
+      return port;
+    } catch (const Error&) {
+      if (tried == 100) throw;
+    }
+  }
 }
 
 class Launchers : public testing::Test {
@@ -69,6 +82,7 @@ class Launchers : public testing::Test {
 TEST_F(Launchers, Torchrun) {
   // Its own store listens on MASTER_PORT.
   NetAddress store = parseNumericHost("127.0.0.1").value();
+  store.port = static_cast<std::uint16_t>(freePort());
   const UniqueFd listener = listenOn(store, {}, "");
   expectSuccess(run(3, {"RANK", "WORLD_SIZE"},
                     {{"MASTER_ADDR", "127.0.0.1"},
