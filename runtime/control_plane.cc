@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "runtime/bootstrap/messages.h"
+#include "transports/listener.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -45,16 +46,11 @@ constexpr auto kAskEvery = milliseconds(100);
 constexpr auto kRoundTime = milliseconds(150);  ///< a node waits so long for the ranks below it
 constexpr auto kSilence = milliseconds(1500);   ///< without a table after having asked
 
-/// A host that is gone is noticed within half a minute, also when nothing is said.
+/// A host that is gone is noticed within half a minute, also when nothing is said, or nothing acknowledged.
 void detectLoss(int socket) {
-  const auto set = [socket](int level, int option, int value) {
-    ::setsockopt(socket, level, option, &value, sizeof(value));
-  };
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, 10);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, 5);
-  set(IPPROTO_TCP, TCP_KEEPCNT, 4);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);
+  constexpr int kSilenceMs = 30'000;
+  keepAlive(socket);
+  ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &kSilenceMs, sizeof(kSilenceMs));
 }
 
 std::int64_t nanoseconds(std::chrono::steady_clock::time_point time) {
@@ -80,7 +76,11 @@ ControlPlane::ControlPlane(ControlTree tree, int nranks, int rank, RankStatus& m
     epoll_event event{};
     event.events = EPOLLIN;
     if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, neighbour.channel.fd(), &event) == 0) return;
-    throw Error(ncclSystemError, fmt::format("epoll_ctl for the control plane: {}", std::strerror(errno)));
+    const int error = errno;
+    throw Error(ncclSystemError,
+                fmt::format("rank {}: epoll for the control plane: {} (errno {}). Raise the limit of "
+                            "open files (ulimit -n)",
+                            rank_, std::strerror(error), error));
   });
 }
 

@@ -24,6 +24,10 @@ UniqueFd listenOn(NetAddress& address, const PortRange& range, std::string_view 
 /// connectResult tells once the socket is writable.
 UniqueFd startConnect(const NetAddress& to, int* error);
 
+/// Has the system ask now and then whether the other host is still there: one that is gone ends the
+/// connection within half a minute, while nothing is said on it.
+void keepAlive(int socket);
+
 /// How a connection that was started has come out: 0, or an errno. EINPROGRESS: not yet.
 int connectResult(int fd);
 

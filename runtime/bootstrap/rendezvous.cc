@@ -121,9 +121,9 @@ class Rendezvous {
                        join.rank, join.where.pid, join.protocol_version, others, kProtocolVersion)});
     }
     if (nranks_ == 0) {
-      if (join.nranks < 1 || join.nranks > kMostRanks) {
+      if (join.nranks < 1 || join.nranks > kMaxRanks) {
         return fail({ncclInvalidArgument,
-                     fmt::format("{} says {} ranks; 1 to {} may be", who, join.nranks, kMostRanks)});
+                     fmt::format("{} says {} ranks; 1 to {} may be", who, join.nranks, kMaxRanks)});
       }
       nranks_ = join.nranks;
       deadline_ = Clock::now() + init_timeout_;

@@ -3,11 +3,16 @@
 
 #include "tests/transports/conversation.h"
 #include "tests/transports/tcp_harness.h"
+#include "transports/listener.h"
 #include "transports/tcp/handshake.h"
-#include "transports/tcp/sockets.h"
 
 namespace tutti {
 namespace {
+
+UniqueFd connectTo(const NetAddress& address) {
+  int error = 0;
+  return startConnect(address, &error);
+}
 
 using test::Cluster;
 using test::Inside;
@@ -24,7 +29,7 @@ TEST(TcpStrangers, SilentOnesAndGarbageDisturbNothing) {
   const std::string garbage(10'000, 'x');
   std::vector<UniqueFd> strangers;
   for (int i = 0; i < 150; ++i) {
-    strangers.push_back(dial(cluster.addresses[static_cast<std::size_t>(i % 2)]));
+    strangers.push_back(connectTo(cluster.addresses[static_cast<std::size_t>(i % 2)]));
     ASSERT_TRUE(strangers.back());
     if (i % 3 == 0) ::send(strangers.back().get(), garbage.data(), garbage.size(), MSG_NOSIGNAL);
   }
@@ -38,7 +43,7 @@ TEST(TcpStrangers, AFloodWhileTalking) {
     std::vector<UniqueFd> strangers(100);
     for (std::size_t i = 0; !done; ++i) {
       strangers[i % strangers.size()] = UniqueFd();
-      strangers[i % strangers.size()] = dial(cluster.addresses[i % 2]);
+      strangers[i % strangers.size()] = connectTo(cluster.addresses[i % 2]);
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
   });
@@ -51,7 +56,8 @@ TEST(TcpStrangers, AFloodWhileTalking) {
 class Client {
  public:
   Client(const Cluster& cluster, const Secret& secret)
-      : network_(cluster[0]), channel_(dial(cluster.addresses[0]), secret, SecureChannel::Role::client) {}
+      : network_(cluster[0]),
+        channel_(connectTo(cluster.addresses[0]), secret, SecureChannel::Role::client) {}
 
   /// Whether `done` comes true before the channel ends.
   template <class Done>

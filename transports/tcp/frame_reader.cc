@@ -50,11 +50,9 @@ StreamStatus FrameReader::pump(Wire& wire, int fd, Frames& frames) {
 std::size_t FrameReader::read(Wire& wire, int fd, std::span<std::byte> guess, StreamStatus* status) {
   std::array<iovec, 3> parts;
   std::size_t count = 0;
-  asked_ = 0;
   const auto add = [&](std::byte* to, std::size_t bytes) {
     if (bytes == 0) return;
     parts[count++] = {to, bytes};
-    asked_ += bytes;
   };
   if (got_ < frontBytes()) {
     add(front_.data() + got_, frontBytes() - got_);

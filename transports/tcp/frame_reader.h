@@ -76,7 +76,6 @@ class FrameReader {
   std::vector<std::byte> stash_;  ///< what came behind a payload and is not placed yet
   std::size_t stashed_ = 0;
   std::uint64_t completed_ = 0;
-  std::size_t asked_ = 0;  ///< bytes that the last call had room for
   std::string problem_;
 };
 

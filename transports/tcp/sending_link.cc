@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "transports/listener.h"
 #include "transports/socket_address.h"
 #include "transports/tcp/handshake.h"
 #include "transports/tcp/sockets.h"
@@ -43,18 +44,19 @@ SendingLink::SendingLink(const LinkContext& context, const LinkView& view, LinkP
 void SendingLink::dialNow(Clock::time_point now) {
   hello_sent_ = false;
   attempt_ends_ = now + kAttempt;
-  UniqueFd socket = dial(peer_.address);
-  if (!socket && (errno == EMFILE || errno == ENFILE)) {
+  is_connected_ = is_refused_ = false;
+  int error = 0;
+  UniqueFd socket = startConnect(peer_.address, &error);
+  if (error == EMFILE || error == ENFILE) {
     // No matter of the peer's, and not one that time heals.
-    const std::string words = std::strerror(errno);
     close();
     return context_.fail(
         fmt::format("rank {} itself cannot open a connection to {}: {}. Raise its limit of open files "
                     "(ulimit -n): one descriptor is needed for each rank on another host that it sends "
                     "to or receives from, and about 30 besides",
-                    context_.rank, peer_.name, words));
+                    context_.rank, peer_.name, std::strerror(error)));
   }
-  if (!socket) return lost(fmt::format("{} (errno {})", std::strerror(errno), errno), now);
+  if (error != 0) return lost(fmt::format("{} (errno {})", std::strerror(error), error), now);
   tune(socket.get());
   if (!watch(context_.epoll, socket.get(), token_)) {
     return lost(fmt::format("epoll_ctl: {} (errno {})", std::strerror(errno), errno), now);
@@ -77,6 +79,13 @@ void SendingLink::tend(Clock::time_point now) {
 }
 
 void SendingLink::greet(Clock::time_point now) {
+  if (!is_connected_) {
+    const int error = connectResult(channel_->fd());
+    if (error == EINPROGRESS) return;
+    is_refused_ = error == ECONNREFUSED;
+    if (error != 0) return lost(fmt::format("{} (errno {})", std::strerror(error), error), now);
+    is_connected_ = true;
+  }
   const bool is_usable = channel_->pump();
   if (is_usable && channel_->established() && !hello_sent_) {
     hello_sent_ = true;
@@ -205,8 +214,7 @@ void SendingLink::sent() {
 bool SendingLink::isSettled(Clock::time_point now) const {
   if (state_ == State::closed || (state_ == State::idle && !hasUnsent())) return true;
   // Nobody listens there any more: the peer has left or died.
-  const bool is_refused = problem_.starts_with(std::strerror(ECONNREFUSED));
-  if (state_ != State::open && is_refused && trouble_.exceeds(kFarewell, now)) return true;
+  if (state_ != State::open && is_refused_ && trouble_.exceeds(kFarewell, now)) return true;
   return state_ == State::open && !hasUnsent() && unacknowledgedBytes(socket_.get()) == 0;
 }
 

@@ -119,6 +119,8 @@ class SendingLink final : private FrameReader::Frames, private FrameWriter::Fram
   Clock::time_point dial_at_;
   Clock::time_point attempt_ends_;
   std::chrono::milliseconds backoff_{0};
+  bool is_connected_ = false;   ///< of the present attempt
+  bool is_refused_ = false;     ///< nothing listened at the peer's address when it was last dialed
   std::uint64_t answered_ = 0;  ///< slots that the peer had at the last handshake
   std::string problem_;         ///< why there is no connection
 };

@@ -7,10 +7,9 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <cerrno>
 #include <cstddef>
 
-#include "transports/socket_address.h"
+#include "transports/listener.h"
 
 namespace tutti {
 namespace {
@@ -21,28 +20,13 @@ void set(int socket, int level, int option, int value) {
 
 }  // namespace
 
-UniqueFd dial(const NetAddress& address) {
-  const SocketAddress to = toSocketAddress(address);
-  UniqueFd socket(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) return {};
-  if (::connect(socket.get(), to.get(), to.length) != 0 && errno != EINPROGRESS) {
-    const int error = errno;
-    socket = {};
-    errno = error;
-  }
-  return socket;
-}
-
 UniqueFd acceptFrom(int listener) {
   return UniqueFd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
 void tune(int socket) {
   set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
-  set(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(socket, IPPROTO_TCP, TCP_KEEPIDLE, 10);
-  set(socket, IPPROTO_TCP, TCP_KEEPINTVL, 5);
-  set(socket, IPPROTO_TCP, TCP_KEEPCNT, 4);
+  keepAlive(socket);
 }
 
 void takePad(int socket) {

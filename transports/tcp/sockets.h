@@ -3,13 +3,9 @@
 
 #include <cstddef>
 
-#include "runtime/core/net_address.h"
 #include "runtime/core/unique_fd.h"
 
 namespace tutti {
-
-/// Starts to connect; the socket tells the outcome. Empty, with errno, where not even that is possible.
-UniqueFd dial(const NetAddress& address);
 
 /// The next connection that waits at a listening socket. Empty, with errno, when there is none.
 UniqueFd acceptFrom(int listener);
