@@ -15,7 +15,6 @@ UniqueFd connectTo(const NetAddress& address) {
 }
 
 using test::Cluster;
-using test::Inside;
 using test::makeCluster;
 using test::milliseconds;
 using test::seconds;
