@@ -31,6 +31,12 @@ void exchange(Comm& comm) {
   }
 }
 
+/// Dies once the others have what it owed them: what lies in its rings towards other hosts would die with it.
+void dieSoon(const std::vector<std::int32_t>& /*data*/) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  std::_Exit(0);
+}
+
 /// Rank 0, or `receiver`, waits for `count` values of the last rank; `leave` is what that one does instead of
 /// sending all of them.
 template <class Leave>
@@ -224,7 +230,7 @@ void run(const std::string& what, const std::string& argument) {
   if (what == "conform-briefly") return tutti::test::conform(comm, std::stoull(argument), 10, 20'000);
   if (what == "stop-after-calls") return stopAfterCalls(comm, std::stoi(argument));
   if (what == "exchange") return exchange(comm);
-  if (what == "receive-from-dead") return receiveInVain(comm, 10, [](auto&) { std::_Exit(0); });
+  if (what == "receive-from-dead") return receiveInVain(comm, 10, dieSoon);
   if (what == "receive-from-absent") return receiveInVain(comm, 10, [](auto&) { ::pause(); });
   if (what == "send-and-exit") {
     // What was sent is there, whatever became of the sender.
@@ -236,13 +242,7 @@ void run(const std::string& what, const std::string& argument) {
   if (what == "loop") return loopUntilKilled(comm);
   if (what == "root-left") {
     // Rank 0, over which news would go, destroys its communicator first; then the last rank dies.
-    return receiveInVain(
-        comm, 10,
-        [](auto&) {
-          std::this_thread::sleep_for(std::chrono::milliseconds(300));
-          std::_Exit(0);
-        },
-        1);
+    return receiveInVain(comm, 10, dieSoon, 1);
   }
   if (what == "watch") return watch(comm, argument);
   if (what == "moved") return sayAllMoved(comm);
