@@ -37,15 +37,10 @@ jobCount() {
   echo "${CMAKE_BUILD_PARALLEL_LEVEL:-$((fit > 1 ? fit : 1))}"
 }
 
-gpuPresent() { [[ -d /proc/driver/nvidia ]] || nvidia-smi >/dev/null 2>&1; }
-
-# configure PRESET [cmake arguments]. CUDA is built only where a GPU's driver is present, unless the build
-# directory was configured otherwise before.
+# configure PRESET [cmake arguments].
 configure() {
-  local preset=$1 dir=build/$1 options=()
+  local preset=$1 options=()
   shift
-  [[ $preset == release ]] && dir=build
-  [[ -f $dir/CMakeCache.txt ]] || gpuPresent || options+=(-DTUTTI_CUDA=OFF)
   if command -v ccache >/dev/null; then
     options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   fi
