@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -70,8 +71,12 @@ struct GpuRankOptions {
   int nranks = 1;
   std::vector<int> locals;  ///< ranks of this host, in order
   LinkShape shape;
-  RankStatus* status = nullptr;  ///< this rank's line, in memory that was pinned before
+  RankStatus* status = nullptr;          ///< this rank's line, in memory that was pinned before
+  std::vector<GpuRegionTable*> regions;  ///< of the ranks of this host, in order
   std::uint64_t wait_limit_ns = 0;
+  /// Set where there are links with other hosts: somebody has to move what kernels post. A captured launch
+  /// calls it whenever it runs (a host node before the kernel); it does not block and does not call CUDA.
+  std::function<void()> wake;
 };
 
 /// One operation for a GPU.
@@ -82,7 +87,8 @@ struct GpuTask {
   Plan plan;
   const void* send = nullptr;
   void* recv = nullptr;
-  int peer = -1;  ///< transfers
+  int peer = -1;          ///< transfers
+  bool may_lend = false;  ///< large enough for peers to work on the buffers in place, where they can
   RegionPlace input_region = {};
   RegionPlace output_region = {};
   Scale scale = {};
@@ -154,8 +160,17 @@ class GpuRank {
   virtual void launchTransfers(std::span<const std::vector<GpuTask>> queues, GpuStream stream) = 0;
   /// A copy on the stream, for a transfer from a rank to itself.
   virtual void copy(void* to, const void* from, std::size_t bytes, GpuStream stream) = 0;
-  /// The stream waits until all work of this rank on other streams is done; for groups on several streams.
   virtual bool isCapturing(GpuStream stream) const = 0;
+
+  /// Makes a buffer known to the peers, who map it when they come by, and then get it lent. Returns the
+  /// number of its region; 0, with *note set, where peers cannot map it, and it is passed through slots
+  /// instead.
+  virtual std::uint32_t publish(void* buffer, std::size_t bytes, std::string* note) = 0;
+  /// Returns when all peers have closed the region, or after `limit`, then false.
+  virtual bool withdraw(std::uint32_t region, std::chrono::milliseconds limit) = 0;
+  /// Maps what peers have published, and closes what they withdrew, unless a kernel of this rank is running.
+  /// Also done by launches. Any thread.
+  virtual void meetRegions() = 0;
 
   /// Every wait of every kernel fails from now on. Any thread.
   virtual void stop() noexcept = 0;
