@@ -161,6 +161,8 @@ class GpuRank {
   /// A copy on the stream, for a transfer from a rank to itself.
   virtual void copy(void* to, const void* from, std::size_t bytes, GpuStream stream) = 0;
   virtual bool isCapturing(GpuStream stream) const = 0;
+  /// What is queued on `after` from now on waits for what is queued on `before` by now.
+  virtual void order(GpuStream before, GpuStream after) = 0;
 
   /// Makes a buffer known to the peers, who map it when they come by, and then get it lent. Returns the
   /// number of its region; 0, with *note set, where peers cannot map it, and it is passed through slots
