@@ -215,6 +215,7 @@ class Accelerator {
 
 /// The one symbol of libtutti_cuda.so. `version` guards against files of different builds side by side.
 inline constexpr const char* kAcceleratorEntry = "tuttiOpenAccelerator";
+inline constexpr const char* kAcceleratorVersion = "1";  ///< of this header; raised with every change of it
 using AcceleratorEntry = Accelerator* (*)(const char* version);
 
 }  // namespace tutti
