@@ -178,11 +178,14 @@ class GpuRank {
   virtual void stop() noexcept = 0;
   /// Any thread; does not call CUDA.
   virtual GpuReport report() const = 0;
+  /// The report's number of kernels that have ended, cheaply.
+  virtual std::uint64_t finished() const = 0;
   virtual GpuMoved moved() const = 0;
 
   /// Peers and descriptors of slots that arrived and were not received. After finish().
   virtual std::optional<std::pair<int, Descriptor>> unreceived() const = 0;
   /// Waits until the kernels are done; false when the limit came first. Then closes what it opened of peers.
+  /// May be called again; no launch may follow.
   virtual bool finish(std::chrono::milliseconds limit) = 0;
 };
 
