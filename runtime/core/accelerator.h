@@ -58,6 +58,7 @@ struct GpuOffer {
   std::uint64_t bytes = 0;
   std::array<std::byte, 64> ipc_handle{};
   bool has_ipc_handle = false;
+  std::int32_t ipc_error = 0;  ///< CUDA's, where there is no handle
 };
 
 /// Links of one lane with every other rank, by rank; the entry of the rank itself is empty.
