@@ -162,6 +162,8 @@ class GpuRank {
   /// A copy on the stream, for a transfer from a rank to itself.
   virtual void copy(void* to, const void* from, std::size_t bytes, GpuStream stream) = 0;
   virtual bool isCapturing(GpuStream stream) const = 0;
+  /// What is queued on `after` from now on waits for what is queued on `before` by now.
+  virtual void order(GpuStream before, GpuStream after) = 0;
 
   /// Makes a buffer known to the peers, who map it when they come by, and then get it lent. Returns the
   /// number of its region; 0, with *note set, where peers cannot map it, and it is passed through slots
@@ -177,11 +179,14 @@ class GpuRank {
   virtual void stop() noexcept = 0;
   /// Any thread; does not call CUDA.
   virtual GpuReport report() const = 0;
+  /// The report's number of kernels that have ended, cheaply.
+  virtual std::uint64_t finished() const = 0;
   virtual GpuMoved moved() const = 0;
 
   /// Peers and descriptors of slots that arrived and were not received. After finish().
   virtual std::optional<std::pair<int, Descriptor>> unreceived() const = 0;
   /// Waits until the kernels are done; false when the limit came first. Then closes what it opened of peers.
+  /// May be called again; no launch may follow.
   virtual bool finish(std::chrono::milliseconds limit) = 0;
 };
 
@@ -214,6 +219,7 @@ class Accelerator {
 
 /// The one symbol of libtutti_cuda.so. `version` guards against files of different builds side by side.
 inline constexpr const char* kAcceleratorEntry = "tuttiOpenAccelerator";
+inline constexpr const char* kAcceleratorVersion = "1";  ///< of this header; raised with every change of it
 using AcceleratorEntry = Accelerator* (*)(const char* version);
 
 }  // namespace tutti
