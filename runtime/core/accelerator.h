@@ -171,8 +171,8 @@ class GpuRank {
   virtual std::uint32_t publish(void* buffer, std::size_t bytes, std::string* note) = 0;
   /// Returns when all peers have closed the region, or after `limit`, then false.
   virtual bool withdraw(std::uint32_t region, std::chrono::milliseconds limit) = 0;
-  /// Maps what peers have published, and closes what they withdrew, unless a kernel of this rank is running.
-  /// Also done by launches. Any thread.
+  /// Maps what peers have published and, unless a kernel of this rank is running or queued, closes what they
+  /// withdrew. Also done by launches. Any thread.
   virtual void meetRegions() = 0;
 
   /// Every wait of every kernel fails from now on. Any thread.
