@@ -3,7 +3,7 @@
 include(CMakePackageConfigHelpers)
 set(TUTTI_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/tutti)
 install(TARGETS tutti tutti_nccl EXPORT tutti-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-if(TUTTI_HAVE_CUDA)
+if(TARGET tutti_cuda)
   install(TARGETS tutti_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 install(DIRECTORY runtime/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

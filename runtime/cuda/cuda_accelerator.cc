@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "runtime/cuda/cuda_gpu_rank.h"
 #include "transports/cuda_ipc/cuda_call.h"
 #include "transports/cuda_ipc/cuda_links.h"
-#include "tutti/error.h"
 
 namespace tutti {
 namespace {
@@ -123,8 +123,8 @@ void CudaAccelerator::unpin(void* address) noexcept {
   pins_.unpin(address);
 }
 
-std::unique_ptr<GpuRank> CudaAccelerator::makeRank(const GpuRankOptions& /*options*/) {
-  throw Error(ncclInternalError, "this build has no kernels for GPUs");
+std::unique_ptr<GpuRank> CudaAccelerator::makeRank(const GpuRankOptions& options) {
+  return std::make_unique<CudaGpuRank>(opened_, allocations_, options);
 }
 
 }  // namespace tutti
