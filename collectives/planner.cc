@@ -7,9 +7,6 @@
 namespace tutti {
 namespace {
 
-/// Lanes start at multiples of this, so that they do not share cache lines.
-constexpr std::uint64_t kLaneGrainBytes = 64;
-
 constexpr std::uint32_t kBestSlotBytes = 128 * 1024;
 constexpr std::uint32_t kLeastSlotBytes = 1024;
 constexpr std::uint64_t kInboundBytes = 4 << 20;  ///< of all links that a rank receives by
@@ -17,8 +14,6 @@ constexpr std::uint64_t kGpuInboundBytes = 64 << 20;
 constexpr std::uint32_t kGpuLanes = 8;
 /// Less than this per lane and rank does not pay for another block of a kernel.
 constexpr std::uint64_t kGpuLaneBytes = 16 << 10;
-
-constexpr std::uint64_t divideUp(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
 /// How much a rank sends to one peer at most, and so what decides between programs: the whole input, except
 /// where every peer gets a block of its own.
@@ -195,26 +190,6 @@ Plan makePointToPointPlan(const Descriptor& descriptor, int nranks, const LinkSh
           .descriptor = descriptor,
           .nranks = nranks,
           .slot_elements = elementsIn(shape.slot_bytes, descriptor.type)};
-}
-
-LaneWork laneWork(const Plan& plan, int rank, std::uint32_t lane) {
-  const Descriptor& d = plan.descriptor;
-  std::uint64_t share = d.count;
-  if (plan.lanes > 1) {
-    const std::uint64_t grain = std::max<std::uint64_t>(1, kLaneGrainBytes / sizeOf(d.type));
-    share = divideUp(divideUp(d.count, plan.lanes), grain) * grain;
-  }
-  return {
-      .nranks = plan.nranks,
-      .rank = rank,
-      .ranks_per_host = plan.ranks_per_host,
-      .root = d.root,
-      .count = d.count,
-      .begin = std::min(d.count, share * lane),
-      .end = std::min(d.count, share * (lane + 1)),
-      .depth = plan.depth,
-      .slot_elements = plan.slot_elements,
-  };
 }
 
 }  // namespace tutti
