@@ -90,7 +90,6 @@ GpuTask Communicator::gpuCollective(const Task& task) {
                  .may_lend = bytes >= settings_.loans.least_bytes,
                  .input_region = buffers.input_region,
                  .output_region = buffers.output_region};
-  if (d.op == RedOp::avg) result.scale = averageScale(d.type, nranks_);
   if (d.op == RedOp::premul_sum) {
     result.scale_at = task.scalar.at;
     if (task.scalar.at == nullptr) result.scale = scaleFrom(d.type, task.scalar.data());
