@@ -1,0 +1,106 @@
+#include "runtime/gpu_library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+#include "runtime/process.h"
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kLibrary = "libtutti_cuda.so";
+constexpr const char* kCudaRuntime = "libcudart.so.13";
+
+/// Beside the library that this code is in; beside the libraries of the build, for a program that it is in.
+std::vector<std::string> candidates() {
+  std::vector<std::string> paths;
+  Dl_info here{};
+  if (::dladdr(reinterpret_cast<void*>(&candidates), &here) != 0 && here.dli_fname != nullptr) {
+    const std::filesystem::path directory = std::filesystem::path(here.dli_fname).parent_path();
+    paths.push_back((directory / kLibrary).string());
+    paths.push_back((directory / "../lib" / kLibrary).string());
+  }
+  paths.emplace_back(kLibrary);
+  return paths;
+}
+
+void* openLibrary(std::string* why) {
+  for (const std::string& path : candidates()) {
+    if (path != kLibrary && !std::filesystem::exists(path)) continue;
+    if (void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); library != nullptr) return library;
+    *why = ::dlerror();
+    if (path != kLibrary) return nullptr;
+  }
+  *why = fmt::format("{} is not there: this build has no CUDA ({})", kLibrary, *why);
+  return nullptr;
+}
+
+}  // namespace
+
+Accelerator* GpuLibrary::open(std::string* why) {
+  const std::scoped_lock lock(mutex_);
+  if (!is_tried_) {
+    is_tried_ = true;
+    if (void* library = openLibrary(&why_not_); library != nullptr) {
+      // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): dlsym knows no types
+      const auto entry = reinterpret_cast<AcceleratorEntry>(::dlsym(library, kAcceleratorEntry));
+      if (entry != nullptr) accelerator_ = entry(kAcceleratorVersion);
+      if (accelerator_ != nullptr) {
+        devices_ = accelerator_->deviceCount(&why_not_);
+      } else {
+        why_not_ = fmt::format("{} is of another version of Tutti than this library", kLibrary);
+      }
+    }
+  }
+  if (devices_ == 0) *why = why_not_;
+  return devices_ != 0 ? accelerator_ : nullptr;
+}
+
+Accelerator* GpuLibrary::wanted(DeviceChoice choice, std::string* why) {
+  if (choice == DeviceChoice::host) return nullptr;
+  Accelerator* gpus = open(why);
+  if (gpus == nullptr && choice == DeviceChoice::cuda) {
+    throw Error(
+        ncclUnhandledCudaError,
+        fmt::format("TUTTI_DEVICE=cuda, but no GPU can be used: {}. TUTTI_DEVICE=auto or host works on "
+                    "host memory",
+                    *why));
+  }
+  return gpus;
+}
+
+Accelerator* GpuLibrary::opened() const {
+  const std::scoped_lock lock(mutex_);
+  return devices_ != 0 ? accelerator_ : nullptr;
+}
+
+GpuGraveyard& GpuLibrary::graveyard() {
+  // The GPU gives back all memory of a process that ends; but where others have it open still, not too early.
+  [[maybe_unused]] static const bool is_registered =
+      std::atexit([] {
+        constexpr auto kAtMost = std::chrono::seconds(1);
+        const auto end = std::chrono::steady_clock::now() + kAtMost;
+        auto& graveyard = Process::instance().gpus().graveyard_;
+        while (!graveyard.sweep() && std::chrono::steady_clock::now() < end) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+      }) == 0;
+  return graveyard_;
+}
+
+Accelerator* GpuLibrary::ifCudaIsUsed() {
+  void* runtime = ::dlopen(kCudaRuntime, RTLD_NOW | RTLD_NOLOAD);
+  if (runtime == nullptr) return opened();
+  ::dlclose(runtime);
+  std::string why;
+  return open(&why);
+}
+
+}  // namespace tutti
