@@ -7,42 +7,22 @@
 #include <type_traits>
 #include <vector>
 
-#include "tools/device/device.h"
 #include "tools/device/memory.h"
-#include "tutti/tutti.h"
+#include "tools/device/seat.h"
 
 namespace tutti::device {
-
-/// A rank as its thread drives it.
-struct LocalRank {
-  ncclComm_t comm = nullptr;
-  Device* device = nullptr;
-  cudaStream_t stream = nullptr;
-};
-
-/// `call(i)` for each of `count` ranks of this thread; in one group where they are several, because none is
-/// done without the others. Nothing is carried out when a call throws.
-template <class Call>
-void inOneGroup(std::size_t count, const Call& call) {
-  if (count == 1) return call(0);
-  Group group;
-  for (std::size_t i = 0; i < count; ++i) call(i);
-  group.end();
-}
-
-/// Waits for what is queued on the rank's stream. Throws the communicator's error, where it has one.
-void finish(const LocalRank& rank);
 
 /// All ranks of one thread together. All ranks of the communicator call the same in the same order.
 class Exchange {
  public:
-  /// `ranks` belong to one communicator, in ascending order; they outlive the object.
-  explicit Exchange(std::span<const LocalRank> ranks);
+  /// `seats` belong to one communicator, in ascending order; they outlive the object.
+  explicit Exchange(std::span<const Seat> seats);
 
+  /// Ranks of the communicator.
   int size() const { return size_; }
 
-  /// `own` is what the local ranks contribute, equally much each, one after the other. Returns that of all
-  /// ranks, in the order of ranks.
+  /// `own` is what the ranks of this thread contribute, equally much each, one after the other. Returns that
+  /// of all ranks, in the order of ranks.
   template <class T>
   std::vector<T> gather(std::span<const T> own) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -58,9 +38,9 @@ class Exchange {
  private:
   std::vector<std::byte> gatherBytes(std::span<const std::byte> own);
 
-  std::span<const LocalRank> ranks_;
+  std::span<const Seat> seats_;
   int size_ = 0;
-  std::vector<Memory> staging_;  // of each local rank: what it sends, then what it receives
+  std::vector<Memory> staging_;  // of each seat: what it sends, then what it receives
 };
 
 }  // namespace tutti::device

@@ -46,21 +46,26 @@ class Memory {
 class HostView {
  public:
   HostView(Device& device, cudaStream_t stream, std::byte* at, std::size_t bytes)
-      : device_(device), stream_(stream), at_(at), bytes_(bytes) {
-    if (device.kind() != Kind::host) copy_.resize(bytes);
-  }
+      : device_(device),
+        stream_(stream),
+        at_(at),
+        bytes_(bytes),
+        copy_(device.kind() == Kind::host ? 0 : bytes),
+        data_(device.kind() == Kind::host ? at : copy_.data()) {}
+  HostView(const HostView&) = delete;
+  HostView& operator=(const HostView&) = delete;
 
-  std::byte* data() { return copy_.empty() ? at_ : copy_.data(); }
-  const std::byte* data() const { return copy_.empty() ? at_ : copy_.data(); }
+  std::byte* data() { return data_; }
+  const std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
 
   /// From the device.
   void load() {
-    if (!copy_.empty()) device_.copyOut(copy_.data(), at_, bytes_, stream_);
+    if (data_ != at_) device_.copyOut(data_, at_, bytes_, stream_);
   }
   /// To the device.
-  void store() const {
-    if (!copy_.empty()) device_.copyIn(at_, copy_.data(), bytes_, stream_);
+  void store() {
+    if (data_ != at_) device_.copyIn(at_, data_, bytes_, stream_);
   }
 
  private:
@@ -69,6 +74,7 @@ class HostView {
   std::byte* at_;
   std::size_t bytes_;
   std::vector<std::byte> copy_;
+  std::byte* data_;
 };
 
 }  // namespace tutti::device
