@@ -19,7 +19,7 @@ namespace tutti {
 
 /// The root's input is copied to every output.
 template <Executor E>
-bool chainBroadcast(E& exec, const LaneWork& work) {
+TUTTI_PROGRAM bool chainBroadcast(E& exec, const LaneWork& work) {
   const Ring ring(work.nranks, work.rank);
   const bool is_root = work.rank == work.root;
   const bool is_last = ring.leftBy(work.nranks - 1) == work.root;  // its right neighbour is the root
@@ -40,7 +40,7 @@ bool chainBroadcast(E& exec, const LaneWork& work) {
 
 /// The inputs of all ranks are reduced into the root's output; nobody else's is touched.
 template <Executor E>
-bool chainReduce(E& exec, const LaneWork& work) {
+TUTTI_PROGRAM bool chainReduce(E& exec, const LaneWork& work) {
   const Ring ring(work.nranks, work.rank);
   const bool is_root = work.rank == work.root;
   const bool is_first = ring.leftBy(1) == work.root;  // its left neighbour is the root

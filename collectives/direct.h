@@ -31,7 +31,7 @@ namespace tutti {
 /// may be short or empty.
 class DirectRound {
  public:
-  DirectRound(const LaneWork& work, std::uint64_t at) : at_(at) {
+  constexpr DirectRound(const LaneWork& work, std::uint64_t at) : at_(at) {
     // Blocks start at multiples of 64 elements, so that two ranks do not write to one cache line.
     constexpr std::uint64_t kGrain = 64;
     const auto nranks = static_cast<std::uint64_t>(work.nranks);
@@ -40,11 +40,13 @@ class DirectRound {
     length_ = std::min(block_ * nranks, work.end - at);
   }
 
-  std::uint64_t start(std::int32_t rank) const {
+  constexpr std::uint64_t start(std::int32_t rank) const {
     return at_ + std::min(static_cast<std::uint64_t>(rank) * block_, length_);
   }
-  std::uint64_t length(std::int32_t rank) const { return std::min(block_, at_ + length_ - start(rank)); }
-  std::uint64_t end() const { return at_ + length_; }
+  constexpr std::uint64_t length(std::int32_t rank) const {
+    return std::min(block_, at_ + length_ - start(rank));
+  }
+  constexpr std::uint64_t end() const { return at_ + length_; }
 
  private:
   std::uint64_t at_;
@@ -53,13 +55,13 @@ class DirectRound {
 };
 
 /// Where the round behind the one at `at` starts.
-inline auto nextDirectRound(const LaneWork& work) {
+constexpr auto nextDirectRound(const LaneWork& work) {
   return [&work](std::uint64_t at) { return DirectRound(work, at).end(); };
 }
 
 /// The input is reduced over all ranks into every output.
 template <Executor E>
-bool directAllReduce(E& exec, const LaneWork& work) {
+TUTTI_PROGRAM bool directAllReduce(E& exec, const LaneWork& work) {
   const Mesh mesh{work.nranks, work.rank};
   const auto begin = [&](std::uint64_t at) {
     const DirectRound round(work, at);
@@ -73,14 +75,10 @@ bool directAllReduce(E& exec, const LaneWork& work) {
     const DirectRound round(work, at);
     if (!mesh.awaitAll(exec)) return false;
     const std::uint64_t mine = round.start(work.rank);
-    OperandList results;
-    results.add(output(mine));
-    mesh.forPeers([&](std::int32_t peer) {
-      results.add(slot(Mesh::from(peer)));
-      return true;
-    });
-    const OperandList inputs = mesh.contributions(input(mine));
-    if (!exec.combine(results.view(), inputs.view(), round.length(work.rank), Last::yes)) return false;
+    if (!exec.combine(mesh.results(output(mine)), mesh.contributions(input(mine)), round.length(work.rank),
+                      Last::yes)) {
+      return false;
+    }
     mesh.releaseAll(exec);
     return true;
   };
@@ -90,7 +88,7 @@ bool directAllReduce(E& exec, const LaneWork& work) {
 /// The input is reduced over all ranks into the root's output: as all-reduce, but only the root takes
 /// results.
 template <Executor E>
-bool directReduce(E& exec, const LaneWork& work) {
+TUTTI_PROGRAM bool directReduce(E& exec, const LaneWork& work) {
   const Mesh mesh{work.nranks, work.rank};
   const bool is_root = work.rank == work.root;
   const auto begin = [&](std::uint64_t at) {
@@ -108,8 +106,9 @@ bool directReduce(E& exec, const LaneWork& work) {
     if (!mesh.awaitAll(exec)) return false;
     const std::uint64_t mine = round.start(work.rank);
     const Operand result = is_root ? output(mine) : slot(Mesh::from(work.root));
-    const OperandList inputs = mesh.contributions(input(mine));
-    if (!exec.combine({result}, inputs.view(), round.length(work.rank), Last::yes)) return false;
+    if (!exec.combine(result, mesh.contributions(input(mine)), round.length(work.rank), Last::yes)) {
+      return false;
+    }
     mesh.releaseAll(exec);
     return true;
   };
@@ -118,7 +117,7 @@ bool directReduce(E& exec, const LaneWork& work) {
 
 /// Block r of the input (count elements each) is reduced over all ranks into the output of rank r.
 template <Executor E>
-bool directReduceScatter(E& exec, const LaneWork& work) {
+TUTTI_PROGRAM bool directReduceScatter(E& exec, const LaneWork& work) {
   const Mesh mesh{work.nranks, work.rank};
   const auto block = [&](std::int32_t r, std::uint64_t at) {
     return input(static_cast<std::uint64_t>(r) * work.count + at);
@@ -132,8 +131,7 @@ bool directReduceScatter(E& exec, const LaneWork& work) {
   };
   const auto finish = [&](std::uint64_t at, std::uint64_t n) {
     if (!mesh.awaitAll(exec)) return false;
-    const OperandList inputs = mesh.contributions(block(work.rank, at));
-    if (!exec.combine({output(at)}, inputs.view(), n, Last::yes)) return false;
+    if (!exec.combine(output(at), mesh.contributions(block(work.rank, at)), n, Last::yes)) return false;
     mesh.releaseAll(exec);
     return true;
   };
@@ -142,14 +140,14 @@ bool directReduceScatter(E& exec, const LaneWork& work) {
 
 /// The input of rank r (count elements) is copied to block r of every output.
 template <Executor E>
-bool directAllGather(E& exec, const LaneWork& work) {
+TUTTI_PROGRAM bool directAllGather(E& exec, const LaneWork& work) {
   const Mesh mesh{work.nranks, work.rank};
   const auto block = [&](std::int32_t r, std::uint64_t at) {
     return output(static_cast<std::uint64_t>(r) * work.count + at);
   };
   const auto begin = [&](std::uint64_t at, std::uint64_t n) {
     // Before it is lent: in place, this writes what the peers read.
-    if (!exec.combine({block(work.rank, at)}, {input(at)}, n, Last::no)) return false;
+    if (!exec.combine(block(work.rank, at), input(at), n, Last::no)) return false;
     return mesh.forPeers([&](std::int32_t peer) {
       if (!exec.reserve(Mesh::to(peer))) return false;
       exec.lend(Mesh::to(peer), n, Loan(input(at)));
@@ -159,7 +157,7 @@ bool directAllGather(E& exec, const LaneWork& work) {
   const auto finish = [&](std::uint64_t at, std::uint64_t n) {
     return mesh.forPeers([&](std::int32_t peer) {
       if (!exec.await(Mesh::from(peer)) ||
-          !exec.combine({block(peer, at)}, {slot(Mesh::from(peer))}, n, Last::no)) {
+          !exec.combine(block(peer, at), slot(Mesh::from(peer)), n, Last::no)) {
         return false;
       }
       exec.release(Mesh::from(peer));
@@ -172,7 +170,7 @@ bool directAllGather(E& exec, const LaneWork& work) {
 /// The root's input is copied to every output. Each peer first sends the root an empty slot: every pair then
 /// exchanges both ways, as packet links need it, and ranks that disagree on the root hear of each other.
 template <Executor E>
-bool directBroadcast(E& exec, const LaneWork& work) {
+TUTTI_PROGRAM bool directBroadcast(E& exec, const LaneWork& work) {
   const Mesh mesh{work.nranks, work.rank};
   const bool is_root = work.rank == work.root;
   const auto begin = [&](std::uint64_t at, std::uint64_t n) {
@@ -181,7 +179,7 @@ bool directBroadcast(E& exec, const LaneWork& work) {
       exec.post(Mesh::to(work.root), 0);
       return true;
     }
-    if (!exec.combine({output(at)}, {input(at)}, n, Last::no)) return false;
+    if (!exec.combine(output(at), input(at), n, Last::no)) return false;
     return mesh.forPeers([&](std::int32_t peer) {
       if (!exec.reserve(Mesh::to(peer))) return false;
       exec.lend(Mesh::to(peer), n, Loan(input(at)));
@@ -195,7 +193,7 @@ bool directBroadcast(E& exec, const LaneWork& work) {
       return true;
     }
     const Inbound in = Mesh::from(work.root);
-    if (!exec.await(in) || !exec.combine({output(at)}, {slot(in)}, n, Last::no)) return false;
+    if (!exec.await(in) || !exec.combine(output(at), slot(in), n, Last::no)) return false;
     exec.release(in);
     return true;
   };

@@ -25,9 +25,16 @@
 #pragma once
 
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
-#include <initializer_list>
+
+/// Marks every function that uses verbs. Programs are compiled for wherever their executor runs; a compiler
+/// that serves two machines has to be told which functions are for the other one, and accepts no such verbs
+/// in constexpr functions, which are for both.
+#ifdef __CUDACC__
+#define TUTTI_PROGRAM __device__
+#else
+#define TUTTI_PROGRAM
+#endif
 
 namespace tutti {
 
@@ -62,22 +69,53 @@ constexpr Operand output(std::uint64_t offset) { return {Operand::Where::output,
 constexpr Operand slot(Inbound in) { return {Operand::Where::inbound_slot, false, in.index, 0}; }
 constexpr Operand slot(Outbound out) { return {Operand::Where::outbound_slot, false, out.index, 0}; }
 
-/// A view of a list of operands; valid for the call it is passed to.
+/// One side of a combine: a list of operands. It is described rather than stored, so that it fits in
+/// registers: executors ask for entry i, some for several at once.
 class Operands {
  public:
   // NOLINTNEXTLINE(google-explicit-constructor): a braced list at the call is the point.
-  constexpr Operands(const std::initializer_list<Operand>& list) : size_(list.size()) {
-    data_ = list.begin();
+  constexpr Operands(Operand only) : first_(only), size_(1) {}
+  constexpr Operands(Operand first, Operand second) : first_(first), other_(second), size_(2), other_at_(1) {}
+
+  /// Slots of `count` links in a row, of which `first` is the one of the first link.
+  static constexpr Operands slots(Operand first, std::int32_t count) {
+    Operands list(first);
+    list.size_ = static_cast<std::uint32_t>(count);
+    return list;
   }
-  constexpr Operands(const Operand* data, std::size_t size) : data_(data), size_(size) {}
-  constexpr const Operand* begin() const { return data_; }
-  constexpr const Operand* end() const { return data_ + size_; }
-  constexpr const Operand& operator[](std::size_t i) const { return data_[i]; }
-  constexpr std::size_t size() const { return size_; }
+  /// The same list with another operand at entry `at`.
+  constexpr Operands with(std::int32_t at, Operand other) const {
+    Operands list = *this;
+    list.other_ = other;
+    list.other_at_ = static_cast<std::uint32_t>(at);
+    return list;
+  }
+  /// The same list without entry `at`; once.
+  constexpr Operands without(std::int32_t at) const {
+    Operands list = *this;
+    list.left_out_ = static_cast<std::uint32_t>(at);
+    if (other_at_ == list.left_out_) list.other_at_ = kNowhere;
+    if (other_at_ != kNowhere && other_at_ > list.left_out_) --list.other_at_;
+    --list.size_;
+    return list;
+  }
+
+  constexpr std::uint32_t size() const { return size_; }
+  constexpr Operand operator[](std::uint32_t i) const {
+    if (i == other_at_) return other_;
+    Operand operand = first_;
+    operand.link = static_cast<std::uint16_t>(operand.link + i + (i >= left_out_ ? 1 : 0));
+    return operand;
+  }
 
  private:
-  const Operand* data_ = nullptr;
-  std::size_t size_;
+  static constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
+
+  Operand first_;
+  Operand other_ = {};
+  std::uint32_t size_;
+  std::uint32_t other_at_ = kNowhere;
+  std::uint32_t left_out_ = kNowhere;
 };
 
 /// Marks the combine that completes a reduction: integer avg divides there.

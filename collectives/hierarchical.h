@@ -37,7 +37,7 @@ namespace tutti {
 template <Executor E>
 class HierarchicalAllReduce {
  public:
-  HierarchicalAllReduce(E& exec, const LaneWork& work)
+  constexpr HierarchicalAllReduce(E& exec, const LaneWork& work)
       : exec_(exec),
         work_(work),
         local_count_(work.ranks_per_host),
@@ -45,7 +45,7 @@ class HierarchicalAllReduce {
         host_(work.rank / work.ranks_per_host),
         local_(work.rank % work.ranks_per_host) {}
 
-  bool run() {
+  TUTTI_PROGRAM bool run() {
     const std::uint64_t depth = std::max<std::uint64_t>(1, (work_.depth + 1) / 2);
     std::uint64_t begun = 0;
     for (std::uint64_t first = 0; first < rounds(); first += depth) {
@@ -64,11 +64,13 @@ class HierarchicalAllReduce {
     std::uint64_t length;
   };
 
-  std::int32_t rankOf(std::int32_t host, std::int32_t local) const { return host * local_count_ + local; }
-  Inbound fromLocal(std::int32_t l) const { return Mesh::from(rankOf(host_, l)); }
-  Outbound toLocal(std::int32_t l) const { return Mesh::to(rankOf(host_, l)); }
+  constexpr std::int32_t rankOf(std::int32_t host, std::int32_t local) const {
+    return host * local_count_ + local;
+  }
+  constexpr Inbound fromLocal(std::int32_t l) const { return Mesh::from(rankOf(host_, l)); }
+  constexpr Outbound toLocal(std::int32_t l) const { return Mesh::to(rankOf(host_, l)); }
 
-  std::uint64_t blockLength() const {
+  constexpr std::uint64_t blockLength() const {
     // Parts start at multiples of 64 elements, so that two ranks do not write to one cache line.
     constexpr std::uint64_t kGrain = 64;
     constexpr std::uint64_t kRounds = 4;
@@ -78,20 +80,22 @@ class HierarchicalAllReduce {
     const std::uint64_t block = std::max(work_.slot_elements / 8, share / kRounds);
     return std::min(work_.slot_elements, (block + kGrain - 1) / kGrain * kGrain);
   }
-  std::uint64_t roundLength() const { return blockLength() * static_cast<std::uint64_t>(local_count_); }
-  std::uint64_t rounds() const {
+  constexpr std::uint64_t roundLength() const {
+    return blockLength() * static_cast<std::uint64_t>(local_count_);
+  }
+  constexpr std::uint64_t rounds() const {
     const std::uint64_t n = work_.end - work_.begin;
     return n == 0 ? 0 : (n + roundLength() - 1) / roundLength();
   }
   /// What local rank `l` is in charge of; short or empty at the end of the data.
-  Part part(std::uint64_t round, std::int32_t l) const {
+  constexpr Part part(std::uint64_t round, std::int32_t l) const {
     const std::uint64_t at = work_.begin + round * roundLength();
     const std::uint64_t start = std::min(at + static_cast<std::uint64_t>(l) * blockLength(), work_.end);
     return {start, std::min(blockLength(), work_.end - start)};
   }
 
   template <class Visit>
-  bool forLocalPeers(const Visit& visit) const {
+  TUTTI_PROGRAM bool forLocalPeers(const Visit& visit) const {
     for (std::int32_t distance = 1; distance < local_count_; ++distance) {
       if (!visit((local_ + distance) % local_count_)) return false;
     }
@@ -99,12 +103,12 @@ class HierarchicalAllReduce {
   }
 
   /// Sums this host's contributions to the own part into the output; two hosts send the sum on at once.
-  bool begin(std::uint64_t round) {
+  TUTTI_PROGRAM bool begin(std::uint64_t round) {
     // Copied, not lent: in place, results are written over it before the loan is known to be over.
     const auto send = [&](std::int32_t l) {
       const Part theirs = part(round, l);
       if (!exec_.reserve(toLocal(l)) ||
-          !exec_.combine({slot(toLocal(l))}, {input(theirs.start)}, theirs.length, Last::no)) {
+          !exec_.combine(slot(toLocal(l)), input(theirs.start), theirs.length, Last::no)) {
         return false;
       }
       exec_.post(toLocal(l), theirs.length);
@@ -113,18 +117,13 @@ class HierarchicalAllReduce {
     if (!forLocalPeers(send)) return false;
     if (!forLocalPeers([this](std::int32_t l) { return exec_.await(fromLocal(l)); })) return false;
     const Part mine = part(round, local_);
-    OperandList contributions;
-    for (std::int32_t l = 0; l < local_count_; ++l) {
-      contributions.add(l == local_ ? input(mine.start).own() : slot(fromLocal(l)).own());
-    }
-    OperandList results;
-    results.add(output(mine.start));
+    const Operands contributions =
+        Operands::slots(slot(fromLocal(0)).own(), local_count_).with(local_, input(mine.start).own());
     const Outbound across = Mesh::to(rankOf(1 - host_, local_));
-    if (hosts_ == 2) {
-      if (!exec_.reserve(across)) return false;
-      results.add(slot(across));
-    }
-    if (!exec_.combine(results.view(), contributions.view(), mine.length, Last::no)) return false;
+    if (hosts_ == 2 && !exec_.reserve(across)) return false;
+    const Operands results =
+        hosts_ == 2 ? Operands(output(mine.start), slot(across)) : Operands(output(mine.start));
+    if (!exec_.combine(results, contributions, mine.length, Last::no)) return false;
     if (hosts_ == 2) exec_.post(across, mine.length);
     forLocalPeers([this](std::int32_t l) {
       exec_.release(fromLocal(l));
@@ -134,7 +133,7 @@ class HierarchicalAllReduce {
   }
 
   /// Makes the own parts of rounds `first` to `end` complete and hands them to the other ranks of this host.
-  bool finish(std::uint64_t first, std::uint64_t end) {
+  TUTTI_PROGRAM bool finish(std::uint64_t first, std::uint64_t end) {
     if (!(hosts_ == 2 ? exchange(first, end) : passRound(first, end))) return false;
     for (std::uint64_t round = first; round < end; ++round) {
       if (!share(round)) return false;
@@ -142,7 +141,7 @@ class HierarchicalAllReduce {
     return true;
   }
 
-  bool share(std::uint64_t round) {
+  TUTTI_PROGRAM bool share(std::uint64_t round) {
     const Part mine = part(round, local_);
     const auto lend = [&](std::int32_t l) {
       if (!exec_.reserve(toLocal(l))) return false;
@@ -152,7 +151,7 @@ class HierarchicalAllReduce {
     const auto take = [&](std::int32_t l) {
       const Part theirs = part(round, l);
       if (!exec_.await(fromLocal(l)) ||
-          !exec_.combine({output(theirs.start)}, {slot(fromLocal(l))}, theirs.length, Last::no)) {
+          !exec_.combine(output(theirs.start), slot(fromLocal(l)), theirs.length, Last::no)) {
         return false;
       }
       exec_.release(fromLocal(l));
@@ -161,7 +160,7 @@ class HierarchicalAllReduce {
     return forLocalPeers(lend) && forLocalPeers(take);
   }
 
-  bool exchange(std::uint64_t first, std::uint64_t end) {
+  TUTTI_PROGRAM bool exchange(std::uint64_t first, std::uint64_t end) {
     const Inbound across = Mesh::from(rankOf(1 - host_, local_));
     for (std::uint64_t round = first; round < end; ++round) {
       const Part mine = part(round, local_);
@@ -169,19 +168,21 @@ class HierarchicalAllReduce {
       const Operand own = output(mine.start);
       const Operand one = host_ == 0 ? own : slot(across);
       const Operand other = host_ == 0 ? slot(across) : own;
-      if (!exec_.combine({own}, {one, other}, mine.length, Last::yes)) return false;
+      if (!exec_.combine(own, {one, other}, mine.length, Last::yes)) return false;
       exec_.release(across);
     }
     return true;
   }
 
-  bool passRound(std::uint64_t first, std::uint64_t end) {
+  TUTTI_PROGRAM bool passRound(std::uint64_t first, std::uint64_t end) {
     const auto hosts = static_cast<std::uint64_t>(hosts_);
-    Batch batch;
-    for (std::uint64_t round = first; round < end; ++round) {
-      const Part mine = part(round, local_);
-      batch.add({mine.start, mine.length, (mine.length + hosts - 1) / hosts});
-    }
+    const auto batch = [&](const auto& visit) {
+      for (std::uint64_t round = first; round < end; ++round) {
+        const Part mine = part(round, local_);
+        if (!visit(Round{mine.start, mine.length, (mine.length + hosts - 1) / hosts})) return false;
+      }
+      return true;
+    };
     const Ring ring = Ring::across(hosts_, host_, local_count_, local_);
     return ringReduceBatch(exec_, ring, batch, [](std::uint64_t at) { return output(at); });
   }
@@ -196,7 +197,7 @@ class HierarchicalAllReduce {
 
 /// The input is reduced over all ranks into every output.
 template <Executor E>
-bool hierarchicalAllReduce(E& exec, const LaneWork& work) {
+TUTTI_PROGRAM bool hierarchicalAllReduce(E& exec, const LaneWork& work) {
   return HierarchicalAllReduce<E>(exec, work).run();
 }
 

@@ -2,26 +2,13 @@
 // the one-shot programs.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "collectives/executor.h"
-#include "runtime/core/types.h"
 
 namespace tutti {
 
-/// A list of operands of a combine with one entry per rank or peer.
-class OperandList {
- public:
-  constexpr void add(Operand operand) { operands_[size_++] = operand; }
-  constexpr Operands view() const { return {operands_.data(), size_}; }
-
- private:
-  std::array<Operand, kMaxMeshRanks> operands_{};
-  std::size_t size_ = 0;
-};
-
-/// At most kMaxMeshRanks ranks.
+/// At most kMaxMeshRanks ranks (runtime/core/types.h).
 struct Mesh {
   std::int32_t nranks;
   std::int32_t rank;
@@ -32,7 +19,7 @@ struct Mesh {
   /// Calls visit(peer) for each other rank, each rank starting with its right neighbour, so that not all turn
   /// to the same peer first. Stops and returns false when visit does.
   template <class Visit>
-  constexpr bool forPeers(const Visit& visit) const {
+  TUTTI_PROGRAM bool forPeers(const Visit& visit) const {
     for (std::int32_t distance = 1; distance < nranks; ++distance) {
       if (!visit((rank + distance) % nranks)) return false;
     }
@@ -41,19 +28,25 @@ struct Mesh {
 
   /// What every rank contributes to a block, in the order of ranks: `mine` of this rank, slots of the others.
   /// One order everywhere means one result everywhere.
-  constexpr OperandList contributions(Operand mine) const {
-    OperandList list;
-    for (std::int32_t r = 0; r < nranks; ++r) list.add(r == rank ? mine.own() : slot(from(r)).own());
-    return list;
+  constexpr Operands contributions(Operand mine) const {
+    return Operands::slots(slot(from(0)).own(), nranks).with(rank, mine.own());
   }
 
+  /// Where results go that every rank gets: `mine` of this rank, and into what the others lent.
+  constexpr Operands results(Operand mine) const {
+    return Operands::slots(slot(from(0)), nranks).with(rank, mine);
+  }
+
+  /// A slot to every other rank.
+  constexpr Operands outboundSlots() const { return Operands::slots(slot(to(0)), nranks).without(rank); }
+
   template <Executor E>
-  bool awaitAll(E& exec) const {
+  TUTTI_PROGRAM bool awaitAll(E& exec) const {
     return forPeers([&](std::int32_t peer) { return exec.await(from(peer)); });
   }
 
   template <Executor E>
-  void releaseAll(E& exec) const {
+  TUTTI_PROGRAM void releaseAll(E& exec) const {
     forPeers([&](std::int32_t peer) {
       exec.release(from(peer));
       return true;
@@ -61,7 +54,7 @@ struct Mesh {
   }
 
   template <Executor E>
-  bool drainAll(E& exec) const {
+  TUTTI_PROGRAM bool drainAll(E& exec) const {
     return forPeers([&](std::int32_t peer) { return exec.drain(to(peer)); });
   }
 };

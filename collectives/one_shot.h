@@ -21,23 +21,20 @@ namespace tutti {
 
 /// The input is reduced over all ranks into every output.
 template <Executor E>
-bool oneShotAllReduce(E& exec, const LaneWork& work) {
+TUTTI_PROGRAM bool oneShotAllReduce(E& exec, const LaneWork& work) {
   const Mesh mesh{work.nranks, work.rank};
   for (std::uint64_t at = work.begin; at < work.end; at += work.slot_elements) {
     const std::uint64_t n = std::min(work.slot_elements, work.end - at);
-    OperandList slots;
-    const auto reserve = [&](std::int32_t peer) {
-      slots.add(slot(Mesh::to(peer)));
-      return exec.reserve(Mesh::to(peer));
-    };
-    if (!mesh.forPeers(reserve) || !exec.combine(slots.view(), {input(at)}, n, Last::no)) return false;
+    if (!mesh.forPeers([&](std::int32_t peer) { return exec.reserve(Mesh::to(peer)); }) ||
+        !exec.combine(mesh.outboundSlots(), input(at), n, Last::no)) {
+      return false;
+    }
     mesh.forPeers([&](std::int32_t peer) {
       exec.post(Mesh::to(peer), n);
       return true;
     });
     if (!mesh.awaitAll(exec)) return false;
-    const OperandList inputs = mesh.contributions(input(at));
-    if (!exec.combine({output(at)}, inputs.view(), n, Last::yes)) return false;
+    if (!exec.combine(output(at), mesh.contributions(input(at)), n, Last::yes)) return false;
     mesh.releaseAll(exec);
   }
   return true;
@@ -46,7 +43,7 @@ bool oneShotAllReduce(E& exec, const LaneWork& work) {
 /// The input is reduced over all ranks into the root's output. The root sends every peer an empty slot, so
 /// that every pair exchanges both ways.
 template <Executor E>
-bool oneShotReduce(E& exec, const LaneWork& work) {
+TUTTI_PROGRAM bool oneShotReduce(E& exec, const LaneWork& work) {
   const Mesh mesh{work.nranks, work.rank};
   for (std::uint64_t at = work.begin; at < work.end; at += work.slot_elements) {
     const std::uint64_t n = std::min(work.slot_elements, work.end - at);
@@ -57,12 +54,11 @@ bool oneShotReduce(E& exec, const LaneWork& work) {
         return true;
       };
       if (!mesh.forPeers(greet) || !mesh.awaitAll(exec)) return false;
-      const OperandList inputs = mesh.contributions(input(at));
-      if (!exec.combine({output(at)}, inputs.view(), n, Last::yes)) return false;
+      if (!exec.combine(output(at), mesh.contributions(input(at)), n, Last::yes)) return false;
       mesh.releaseAll(exec);
     } else {
       const Outbound out = Mesh::to(work.root);
-      if (!exec.reserve(out) || !exec.combine({slot(out)}, {input(at)}, n, Last::no)) return false;
+      if (!exec.reserve(out) || !exec.combine(slot(out), input(at), n, Last::no)) return false;
       exec.post(out, n);
       if (!exec.await(Mesh::from(work.root))) return false;
       exec.release(Mesh::from(work.root));

@@ -1,6 +1,7 @@
 // From what was asked for to how it is done. Pure functions: every rank computes the same.
 #pragma once
 
+#include "collectives/lane_work.h"
 #include "runtime/core/plan.h"
 
 namespace tutti {
@@ -26,8 +27,5 @@ inline Plan makePlan(const Descriptor& descriptor, const Layout& layout, const L
 
 /// The plan of a send or a receive of descriptor.count elements: always direct, over one lane.
 Plan makePointToPointPlan(const Descriptor& descriptor, int nranks, const LinkShape& shape);
-
-/// What `rank` does in `lane` of the plan. The lanes' element ranges partition the operation.
-LaneWork laneWork(const Plan& plan, int rank, std::uint32_t lane);
 
 }  // namespace tutti

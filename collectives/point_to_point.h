@@ -16,7 +16,7 @@ namespace tutti {
 
 /// `count` elements of the input go to the peer. Returns when they may be overwritten.
 template <Executor E>
-bool sendProgram(E& exec, const LaneWork& work) {
+TUTTI_PROGRAM bool sendProgram(E& exec, const LaneWork& work) {
   const Outbound out = Mesh::to(work.root);
   for (std::uint64_t at = work.begin; at < work.end; at += work.slot_elements) {
     if (!exec.reserve(out)) return false;
@@ -27,11 +27,11 @@ bool sendProgram(E& exec, const LaneWork& work) {
 
 /// `count` elements of the peer fill the output.
 template <Executor E>
-bool receiveProgram(E& exec, const LaneWork& work) {
+TUTTI_PROGRAM bool receiveProgram(E& exec, const LaneWork& work) {
   const Inbound in = Mesh::from(work.root);
   for (std::uint64_t at = work.begin; at < work.end; at += work.slot_elements) {
     const std::uint64_t n = std::min(work.slot_elements, work.end - at);
-    if (!exec.await(in) || !exec.combine({output(at)}, {slot(in)}, n, Last::no)) return false;
+    if (!exec.await(in) || !exec.combine(output(at), slot(in), n, Last::no)) return false;
     exec.release(in);
   }
   return true;

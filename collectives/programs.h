@@ -13,15 +13,15 @@ namespace tutti {
 
 /// A communicator of one rank: the input is the result. Nothing is sent.
 template <Executor E>
-bool single(E& exec, const LaneWork& work, bool reduces) {
+TUTTI_PROGRAM bool single(E& exec, const LaneWork& work, bool reduces) {
   const std::uint64_t n = work.end - work.begin;
   if (n == 0) return true;
   const Operand source = reduces ? input(work.begin).own() : input(work.begin);
-  return exec.combine({output(work.begin)}, {source}, n, reduces ? Last::yes : Last::no);
+  return exec.combine(output(work.begin), source, n, reduces ? Last::yes : Last::no);
 }
 
 template <Executor E>
-bool runRing(E& exec, Collective collective, const LaneWork& work) {
+TUTTI_PROGRAM bool runRing(E& exec, Collective collective, const LaneWork& work) {
   switch (collective) {
     case Collective::all_reduce:
       return ringAllReduce(exec, work);
@@ -38,7 +38,7 @@ bool runRing(E& exec, Collective collective, const LaneWork& work) {
 }
 
 template <Executor E>
-bool runDirect(E& exec, Collective collective, const LaneWork& work) {
+TUTTI_PROGRAM bool runDirect(E& exec, Collective collective, const LaneWork& work) {
   switch (collective) {
     case Collective::all_reduce:
       return directAllReduce(exec, work);
@@ -56,7 +56,7 @@ bool runDirect(E& exec, Collective collective, const LaneWork& work) {
 
 /// Runs one rank's share of one lane. False once the operation has failed.
 template <Executor E>
-bool runProgram(E& exec, const Plan& plan, const LaneWork& work) {
+TUTTI_PROGRAM bool runProgram(E& exec, const Plan& plan, const LaneWork& work) {
   const Collective collective = plan.descriptor.collective;
   switch (plan.algorithm) {
     case Algorithm::single:

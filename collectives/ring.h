@@ -61,7 +61,7 @@ struct Ring {
 
 /// Fills a slot from memory and sends it on.
 template <Executor E>
-bool ringStart(E& exec, const Ring& ring, Operands dsts, Operands srcs, std::uint64_t n) {
+TUTTI_PROGRAM bool ringStart(E& exec, const Ring& ring, Operands dsts, Operands srcs, std::uint64_t n) {
   if (!exec.reserve(ring.right) || !exec.combine(dsts, srcs, n, Last::no)) return false;
   exec.post(ring.right, n);
   return true;
@@ -69,8 +69,8 @@ bool ringStart(E& exec, const Ring& ring, Operands dsts, Operands srcs, std::uin
 
 /// Receives a slot and sends the next, in one pass over the data.
 template <Executor E>
-bool ringPass(E& exec, const Ring& ring, Operands dsts, Operands srcs, std::uint64_t n,
-              Last last = Last::no) {
+TUTTI_PROGRAM bool ringPass(E& exec, const Ring& ring, Operands dsts, Operands srcs, std::uint64_t n,
+                            Last last = Last::no) {
   if (!exec.await(ring.left) || !exec.reserve(ring.right) || !exec.combine(dsts, srcs, n, last)) return false;
   exec.post(ring.right, n);
   exec.release(ring.left);
@@ -79,7 +79,8 @@ bool ringPass(E& exec, const Ring& ring, Operands dsts, Operands srcs, std::uint
 
 /// Receives the last slot of a round into memory.
 template <Executor E>
-bool ringEnd(E& exec, const Ring& ring, Operands dsts, Operands srcs, std::uint64_t n, Last last = Last::no) {
+TUTTI_PROGRAM bool ringEnd(E& exec, const Ring& ring, Operands dsts, Operands srcs, std::uint64_t n,
+                           Last last = Last::no) {
   if (!exec.await(ring.left) || !exec.combine(dsts, srcs, n, last)) return false;
   exec.release(ring.left);
   return true;
@@ -87,13 +88,13 @@ bool ringEnd(E& exec, const Ring& ring, Operands dsts, Operands srcs, std::uint6
 
 /// Block r of the input (count elements each) is reduced over all ranks into the output of rank r.
 template <Executor E>
-bool ringReduceScatter(E& exec, const LaneWork& work) {
+TUTTI_PROGRAM bool ringReduceScatter(E& exec, const LaneWork& work) {
   const Ring ring(work.nranks, work.rank);
   // What this rank handles in step k is the block of the rank k + 1 to its left; its own comes last.
   const auto mine = [&](std::int32_t k, const Round& round) {
     return input(static_cast<std::uint64_t>(ring.leftBy(k + 1)) * work.count + round.begin).own();
   };
-  return inBatches(work, slotRound(work), [&](const Batch& batch) {
+  return inBatches(work, slotRound(work), [&](const auto& batch) {
     const auto start = [&](const Round& round) {
       return ringStart(exec, ring, {slot(ring.right)}, {mine(0, round)}, round.length);
     };
@@ -101,47 +102,47 @@ bool ringReduceScatter(E& exec, const LaneWork& work) {
       return ringEnd(exec, ring, {output(round.begin)}, {slot(ring.left), mine(ring.nranks - 1, round)},
                      round.length, Last::yes);
     };
-    if (!batch.forRounds(start)) return false;
+    if (!batch(start)) return false;
     for (std::int32_t k = 1; k < ring.nranks - 1; ++k) {
       const auto pass = [&](const Round& round) {
         return ringPass(exec, ring, {slot(ring.right)}, {slot(ring.left), mine(k, round)}, round.length);
       };
-      if (!batch.forRounds(pass)) return false;
+      if (!batch(pass)) return false;
     }
-    return batch.forRounds(end);
+    return batch(end);
   });
 }
 
 /// The input of rank r (count elements) is copied to block r of every output.
 template <Executor E>
-bool ringAllGather(E& exec, const LaneWork& work) {
+TUTTI_PROGRAM bool ringAllGather(E& exec, const LaneWork& work) {
   const Ring ring(work.nranks, work.rank);
   const auto block = [&](std::int32_t k, const Round& round) {
     return output(static_cast<std::uint64_t>(ring.leftBy(k)) * work.count + round.begin);
   };
-  return inBatches(work, slotRound(work), [&](const Batch& batch) {
+  return inBatches(work, slotRound(work), [&](const auto& batch) {
     const auto start = [&](const Round& round) {
       return ringStart(exec, ring, {block(0, round), slot(ring.right)}, {input(round.begin)}, round.length);
     };
     const auto end = [&](const Round& round) {
       return ringEnd(exec, ring, {block(ring.nranks - 1, round)}, {slot(ring.left)}, round.length);
     };
-    if (!batch.forRounds(start)) return false;
+    if (!batch(start)) return false;
     for (std::int32_t k = 1; k < ring.nranks - 1; ++k) {
       const auto pass = [&](const Round& round) {
         return ringPass(exec, ring, {block(k, round), slot(ring.right)}, {slot(ring.left)}, round.length);
       };
-      if (!batch.forRounds(pass)) return false;
+      if (!batch(pass)) return false;
     }
-    return batch.forRounds(end);
+    return batch(end);
   });
 }
 
-/// Both fused, for a batch of rounds: what `mine_at` says this rank has of an element is reduced over all
-/// ranks into every output. A round is cut into a block per rank; blocks at its end may be short or empty,
-/// and are passed like all others.
-template <Executor E, class Mine>
-bool ringReduceBatch(E& exec, const Ring& ring, const Batch& batch, const Mine& mine_at) {
+/// Both fused, for a batch of rounds (rounds.h): what `mine_at` says this rank has of an element is reduced
+/// over all ranks into every output. A round is cut into a block per rank; blocks at its end may be short or
+/// empty, and are passed like all others.
+template <Executor E, class Batch, class Mine>
+TUTTI_PROGRAM bool ringReduceBatch(E& exec, const Ring& ring, const Batch& batch, const Mine& mine_at) {
   const auto start = [&](std::int32_t k, const Round& round) {
     return round.begin + std::min(static_cast<std::uint64_t>(ring.leftBy(k)) * round.block, round.length);
   };
@@ -154,27 +155,27 @@ bool ringReduceBatch(E& exec, const Ring& ring, const Batch& batch, const Mine& 
   const auto begin = [&](const Round& round) {
     return ringStart(exec, ring, {slot(ring.right)}, {mine(1, round)}, length(1, round));
   };
-  if (!batch.forRounds(begin)) return false;
+  if (!batch(begin)) return false;
   for (std::int32_t k = 2; k < ring.nranks; ++k) {
     const auto pass = [&](const Round& round) {
       return ringPass(exec, ring, {slot(ring.right)}, {slot(ring.left), mine(k, round)}, length(k, round));
     };
-    if (!batch.forRounds(pass)) return false;
+    if (!batch(pass)) return false;
   }
   const auto complete = [&](const Round& round) {
     return ringPass(exec, ring, {output(start(0, round)), slot(ring.right)},
                     {slot(ring.left), mine(0, round)}, length(0, round), Last::yes);
   };
-  if (!batch.forRounds(complete)) return false;
+  if (!batch(complete)) return false;
   // All-gather: the complete blocks pass by.
   for (std::int32_t k = 1; k < ring.nranks - 1; ++k) {
     const auto pass = [&](const Round& round) {
       return ringPass(exec, ring, {output(start(k, round)), slot(ring.right)}, {slot(ring.left)},
                       length(k, round));
     };
-    if (!batch.forRounds(pass)) return false;
+    if (!batch(pass)) return false;
   }
-  return batch.forRounds([&](const Round& round) {
+  return batch([&](const Round& round) {
     const std::int32_t rest = ring.nranks - 1;
     return ringEnd(exec, ring, {output(start(rest, round))}, {slot(ring.left)}, length(rest, round));
   });
@@ -182,18 +183,21 @@ bool ringReduceBatch(E& exec, const Ring& ring, const Batch& batch, const Mine& 
 
 /// The input is reduced over all ranks into every output, in rounds of n blocks of at most a slot each.
 template <Executor E>
-bool ringAllReduce(E& exec, const LaneWork& work) {
+TUTTI_PROGRAM bool ringAllReduce(E& exec, const LaneWork& work) {
   const Ring ring(work.nranks, work.rank);
   const auto roundAt = [&](std::uint64_t at) {
     // Blocks start at multiples of 16 elements, so that a user's aligned buffer stays aligned.
     constexpr std::uint64_t kBlockGrain = 16;
     const auto nranks = static_cast<std::uint64_t>(ring.nranks);
-    const std::uint64_t share = (work.end - at + nranks - 1) / nranks;
+    const std::uint64_t left = work.end - at;
+    const std::uint64_t full = work.slot_elements * nranks;
+    if (left >= full) return Round{at, full, work.slot_elements};
+    const std::uint64_t share = (left + nranks - 1) / nranks;
     const std::uint64_t block =
         std::min(work.slot_elements, (share + kBlockGrain - 1) / kBlockGrain * kBlockGrain);
-    return Round{at, std::min(block * nranks, work.end - at), block};
+    return Round{at, std::min(block * nranks, left), block};
   };
-  return inBatches(work, roundAt, [&](const Batch& batch) {
+  return inBatches(work, roundAt, [&](const auto& batch) {
     return ringReduceBatch(exec, ring, batch, [](std::uint64_t i) { return input(i).own(); });
   });
 }

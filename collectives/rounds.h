@@ -11,9 +11,9 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 
+#include "collectives/executor.h"
 #include "runtime/core/plan.h"
 
 namespace tutti {
@@ -21,7 +21,8 @@ namespace tutti {
 /// Calls begin(at) and finish(at) for each round, which starts at element `at`; the one behind it starts at
 /// next(at). False as soon as one of them is.
 template <class Next, class Begin, class Finish>
-bool overlapRounds(const LaneWork& work, const Next& next, const Begin& begin, const Finish& finish) {
+TUTTI_PROGRAM bool overlapRounds(const LaneWork& work, const Next& next, const Begin& begin,
+                                 const Finish& finish) {
   std::uint64_t begun = work.begin;
   std::uint32_t under_way = 0;
   for (std::uint64_t at = work.begin; at < work.end; at = next(at)) {
@@ -37,7 +38,7 @@ bool overlapRounds(const LaneWork& work, const Next& next, const Begin& begin, c
 
 /// The same in rounds of one slot.
 template <class Begin, class Finish>
-bool overlapSlots(const LaneWork& work, const Begin& begin, const Finish& finish) {
+TUTTI_PROGRAM bool overlapSlots(const LaneWork& work, const Begin& begin, const Finish& finish) {
   const auto length = [&work](std::uint64_t at) { return std::min(work.slot_elements, work.end - at); };
   return overlapRounds(
       work, [&](std::uint64_t at) { return at + length(at); },
@@ -52,45 +53,29 @@ struct Round {
   std::uint64_t block = 0;
 };
 
-/// Rounds that a program takes through each of its steps one after the other.
-class Batch {
- public:
-  static constexpr std::uint32_t kMost = 64;
-
-  void add(const Round& round) { rounds_[size_++] = round; }
-  std::uint32_t size() const { return size_; }
-
-  /// Calls visit(round) for each; false as soon as that is.
-  template <class Visit>
-  bool forRounds(const Visit& visit) const {
-    for (std::uint32_t i = 0; i < size_; ++i) {
-      if (!visit(rounds_[i])) return false;
-    }
-    return true;
-  }
-
- private:
-  std::array<Round, kMost> rounds_;
-  std::uint32_t size_ = 0;
-};
-
-/// Calls run(batch) for all rounds, `depth` at a time; roundAt(at) is the round that starts there.
+/// Calls run(batch) for all rounds, `depth` at a time; roundAt(at) is the round that starts there. A batch is
+/// a function: batch(visit) calls visit(round) for each of its rounds, and is false as soon as that is. So a
+/// program takes them through each of its steps, one after the other.
 template <class RoundAt, class Run>
-bool inBatches(const LaneWork& work, const RoundAt& roundAt, const Run& run) {
-  for (std::uint64_t at = work.begin; at < work.end;) {
-    Batch batch;
-    while (at < work.end && batch.size() < work.depth) {
-      const Round round = roundAt(at);
-      batch.add(round);
-      at += round.length;
-    }
+TUTTI_PROGRAM bool inBatches(const LaneWork& work, const RoundAt& roundAt, const Run& run) {
+  std::uint64_t end = work.begin;
+  for (std::uint64_t begin = end; begin < work.end; begin = end) {
+    for (std::uint32_t i = 0; i < work.depth && end < work.end; ++i) end += roundAt(end).length;
+    const auto batch = [&](const auto& visit) {
+      for (std::uint64_t at = begin; at < end;) {
+        const Round round = roundAt(at);
+        if (!visit(round)) return false;
+        at += round.length;
+      }
+      return true;
+    };
     if (!run(batch)) return false;
   }
   return true;
 }
 
 /// Rounds of one slot, for inBatches.
-inline auto slotRound(const LaneWork& work) {
+constexpr auto slotRound(const LaneWork& work) {
   return [&work](std::uint64_t at) {
     const std::uint64_t n = std::min(work.slot_elements, work.end - at);
     return Round{at, n, n};

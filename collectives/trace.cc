@@ -362,6 +362,12 @@ class Player {
   std::size_t lane_ = 0;
 };
 
+std::vector<Operand> listed(const Operands& operands) {
+  std::vector<Operand> list;
+  for (std::uint32_t i = 0; i < operands.size(); ++i) list.push_back(operands[i]);
+  return list;
+}
+
 }  // namespace
 
 bool TraceExecutor::await(Inbound in) {
@@ -375,11 +381,8 @@ bool TraceExecutor::reserve(Outbound out) {
 }
 
 bool TraceExecutor::combine(Operands dsts, Operands srcs, std::uint64_t n, Last last) {
-  events_.push_back({.verb = Verb::combine,
-                     .n = n,
-                     .last = last == Last::yes,
-                     .dsts = {dsts.begin(), dsts.end()},
-                     .srcs = {srcs.begin(), srcs.end()}});
+  events_.push_back(
+      {.verb = Verb::combine, .n = n, .last = last == Last::yes, .dsts = listed(dsts), .srcs = listed(srcs)});
   return true;
 }
 

@@ -36,7 +36,16 @@ namespace tutti {
 struct alignas(128) CudaLinkEnd {
   LinkView view;
   std::uint64_t sequence = 0;  ///< outbound: slots posted; inbound: slots released
+  // Notes of the kernel that uses the link.
+  std::uint64_t home = 0;       ///< outbound: results of slots before this one are where they belong
+  std::uint64_t returning = 0;  ///< outbound: slots before this one must come back before the end
+  std::uint64_t from = 0;       ///< inbound: where the data of the awaited slot is
+  std::uint64_t to = 0;         ///< inbound: where its result goes; outbound: the reserved slot
+  std::uint64_t scale = 0;      ///< inbound: bits of the sender's Scale
+  std::uint32_t bytes = 0;      ///< inbound: of the awaited slot
+  std::uint32_t is_used = 0;    ///< inbound: the awaited slot got a result; packets: was read
 };
+static_assert(sizeof(CudaLinkEnd) == 128);
 
 /// Where this process has mapped a region of a peer; number 0: nowhere. In pinned host memory; written by the
 /// host, number last (release), and emptied only while no kernel of the rank runs.
@@ -73,7 +82,8 @@ struct CudaFault {
 };
 
 /// What a block of the running kernel waits for, for whoever looks after ranks. Written by the block, once a
-/// wait has lasted for kReportedAfterNs, and cleared after it.
+/// wait has lasted for kReportedAfterNs, and cleared after it: relaxed stores of 8 bytes each, serial last
+/// (release). A reader that finds the same serial before and after has read what belongs together.
 struct alignas(64) CudaWait {
   std::atomic<std::uint64_t> serial;  ///< 0: waits for nobody; else another number for each wait
   std::uint64_t operation;            ///< collectives: its number on the status board; transfers: 0
@@ -94,7 +104,7 @@ struct CudaControl {
   // Written by kernels.
   alignas(128) std::atomic<std::uint64_t> started;  ///< kernels
   std::atomic<std::uint64_t> finished;
-  /// As MovedData: added to, once per block.
+  /// As MovedData: sums since the start, stored at the end of each kernel.
   std::atomic<std::uint64_t> slots;
   std::atomic<std::uint64_t> slot_bytes;
   std::atomic<std::uint64_t> read_bytes;
@@ -103,6 +113,15 @@ struct CudaControl {
   std::atomic<std::uint64_t> operations;  ///< collectives completed
   CudaFault fault;
   std::array<CudaWait, kCudaMostBlocks> waits;
+};
+
+/// What kernels have moved, as MovedData of the host's executor.
+struct CudaMoved {
+  std::uint64_t slots = 0;
+  std::uint64_t slot_bytes = 0;
+  std::uint64_t read_bytes = 0;
+  std::uint64_t written_bytes = 0;
+  std::uint64_t network_bytes = 0;
 };
 
 /// What every kernel of a rank knows; in memory of its GPU.
@@ -116,9 +135,13 @@ struct CudaRank {
   CudaRegions* regions = nullptr;  ///< [peer]
   CudaControl* control = nullptr;
   RankStatus* status = nullptr;
-  // Written by kernels.
-  std::uint64_t operation = 0;        ///< collectives entered
+  // Written by kernels. Blocks of one kernel share these: atomics of device scope while it runs.
+  std::uint64_t kernels = 0;          ///< that have ended
+  std::uint64_t operation = 0;        ///< collectives that have ended; the running one is the next
+  std::uint64_t completed = 0;        ///< collectives that have ended well
   std::uint32_t finished_blocks = 0;  ///< of the running kernel
+  std::uint32_t failed = 0;           ///< 1: a block gave up; nothing runs any more
+  CudaMoved moved = {};
 };
 
 /// One program: a collective, or a transfer.
@@ -135,7 +158,7 @@ struct CudaTask {
   /// To which peers, all of rank < 64, this task may lend by address, and by region; never over the network.
   std::uint64_t lends_address = 0;
   std::uint64_t lends_region = 0;
-  Scale scale = {};                ///< of this rank's contribution, for operations that scale
+  Scale scale = {};                ///< of this rank's contribution, for operations that scale (not avg)
   const void* scale_at = nullptr;  ///< if set, one element of the type that is read there when it runs
 };
 

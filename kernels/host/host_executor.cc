@@ -316,15 +316,15 @@ bool HostExecutor::combine(Operands dsts, Operands srcs, std::uint64_t n, Last l
   if (n == 0) return true;
   CombineArgs args{.dsts = to.data(),
                    .srcs = from.data(),
-                   .dst_count = static_cast<std::uint32_t>(dsts.size()),
-                   .src_count = static_cast<std::uint32_t>(srcs.size()),
+                   .dst_count = dsts.size(),
+                   .src_count = srcs.size(),
                    .n = n,
                    .scales = scales.data(),
                    .nranks = plan_.nranks,
                    .last = last == Last::yes};
   bool is_in_place = false;  // works on a peer's memory
-  for (std::size_t i = 0; i < srcs.size(); ++i) {
-    const Operand& operand = srcs[i];
+  for (std::uint32_t i = 0; i < srcs.size(); ++i) {
+    const Operand operand = srcs[i];
     const bool is_slot = operand.where == Operand::Where::inbound_slot;
     if (is_slot && usesPackets() && !gatherPackets(operand, n * element_bytes_)) return false;
     from[i] = source(operand);
@@ -336,8 +336,8 @@ bool HostExecutor::combine(Operands dsts, Operands srcs, std::uint64_t n, Last l
   // In place the lines are in the caches anyway, being read.
   const bool is_streamed = is_in_place && bytes_ >= kStreamedBytes && buffers_.input != buffers_.output;
   bool fills_packets = false;
-  for (std::size_t i = 0; i < dsts.size(); ++i) {
-    const Operand& operand = dsts[i];
+  for (std::uint32_t i = 0; i < dsts.size(); ++i) {
+    const Operand operand = dsts[i];
     if (operand.where == Operand::Where::inbound_slot) state(operand.link).is_written = true;
     if (operand.where == Operand::Where::outbound_slot) {
       fills_packets = usesPackets();
@@ -352,7 +352,7 @@ bool HostExecutor::combine(Operands dsts, Operands srcs, std::uint64_t n, Last l
     args.dst_count = 1;
     if (!is_copy) combine_(args);
     const std::byte* data = is_copy ? from[0] : to[0];
-    for (const Operand& operand : dsts) writePacket({operand.link}, data, n * element_bytes_);
+    for (std::uint32_t i = 0; i < dsts.size(); ++i) writePacket({dsts[i].link}, data, n * element_bytes_);
   } else if (is_copy) {
     copyCombine(args, element_bytes_);
   } else {

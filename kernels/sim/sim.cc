@@ -311,7 +311,8 @@ Scale Sim::scaleOf(int rank) const {
 }
 
 bool Sim::awaitWhole(int rank, std::uint32_t lane, Operands srcs) {
-  for (const Operand& operand : srcs) {
+  for (std::uint32_t i = 0; i < srcs.size(); ++i) {
+    const Operand operand = srcs[i];
     if (!usesPackets() || operand.where != Operand::Where::inbound_slot) continue;
     auto& link = inbound(rank, lane, operand.link);
     const auto ready = [&link] { return link.whole_seen > link.released; };
@@ -367,13 +368,13 @@ bool Sim::Executor::combine(Operands dsts, Operands srcs, std::uint64_t n, Last 
   std::array<Scale, kMaxCombineOperands> scales{};
   CombineArgs args{.dsts = to.data(),
                    .srcs = from.data(),
-                   .dst_count = static_cast<std::uint32_t>(dsts.size()),
-                   .src_count = static_cast<std::uint32_t>(srcs.size()),
+                   .dst_count = dsts.size(),
+                   .src_count = srcs.size(),
                    .n = n,
                    .scales = scales.data(),
                    .nranks = sim_.plan_.nranks,
                    .last = last == Last::yes};
-  for (std::size_t i = 0; i < srcs.size(); ++i) {
+  for (std::uint32_t i = 0; i < srcs.size(); ++i) {
     from[i] = sim_.resolveSource(rank_, lane_, srcs[i], n).data;
     if (!srcs[i].is_own) continue;
     args.own |= std::uint64_t{1} << i;
@@ -381,7 +382,7 @@ bool Sim::Executor::combine(Operands dsts, Operands srcs, std::uint64_t n, Last 
     const int owner = is_slot ? sim_.inbound(rank_, lane_, srcs[i].link).ends.from : rank_;
     scales[i] = sim_.scaleOf(owner);
   }
-  for (std::size_t i = 0; i < dsts.size(); ++i)
+  for (std::uint32_t i = 0; i < dsts.size(); ++i)
     to[i] = sim_.resolveDestination(rank_, lane_, dsts[i], n).data;
   if (isCopy(args, sim_.plan_.descriptor.op)) {
     copyCombine(args, sim_.element_bytes_);

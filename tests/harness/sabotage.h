@@ -49,27 +49,28 @@ class Sabotaged {
   bool reserve(Outbound out) { return (bug_ == Bug::missing_reserve && now()) || exec_.reserve(out); }
 
   bool combine(Operands dsts, Operands srcs, std::uint64_t n, Last last) {
-    std::vector<Operand> sources(srcs.begin(), srcs.end());
-    for (Operand& source : sources) {
-      if (bug_ == Bug::wrong_chunk && n > 0 && source.where == Operand::Where::input && now())
-        source.offset ^= 1;
+    for (std::uint32_t i = 0; i < srcs.size(); ++i) {
+      Operand source = srcs[i];
+      if (bug_ != Bug::wrong_chunk || n == 0 || source.where != Operand::Where::input || !now()) continue;
+      source.offset ^= 1;
+      srcs = srcs.with(static_cast<std::int32_t>(i), source);
     }
-    std::vector<Operand> destinations;
-    for (const Operand& dst : dsts) {
-      const bool is_result = dst.where == Operand::Where::inbound_slot;
-      if (bug_ == Bug::missing_result && n > 0 && is_result && now()) continue;
-      destinations.push_back(dst);
+    for (std::uint32_t i = 0; i < dsts.size(); ++i) {
+      const bool is_result = dsts[i].where == Operand::Where::inbound_slot;
+      if (bug_ != Bug::missing_result || n == 0 || !is_result || !now()) continue;
+      if (dsts.size() == 1) return true;
+      dsts = dsts.without(static_cast<std::int32_t>(i));
+      break;
     }
-    if (destinations.empty()) return true;
     if (bug_ == Bug::missing_last_chunk && last == Last::yes && n > 0 && now()) return true;
-    for (const Operand& dst : dsts) {
+    for (std::uint32_t i = 0; i < dsts.size(); ++i) {
+      const Operand dst = dsts[i];
       if (bug_ == Bug::early_post && dst.where == Operand::Where::outbound_slot && n > 0 && now()) {
         exec_.post(Outbound{dst.link}, n);
         swallow_post_ = true;
       }
     }
-    return exec_.combine({destinations.data(), destinations.size()}, {sources.data(), sources.size()}, n,
-                         last);
+    return exec_.combine(dsts, srcs, n, last);
   }
 
   void post(Outbound out, std::uint64_t n) {
