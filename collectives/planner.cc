@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 
 namespace tutti {
 namespace {
@@ -9,6 +10,10 @@ namespace {
 constexpr std::uint32_t kBestSlotBytes = 128 * 1024;
 constexpr std::uint32_t kLeastSlotBytes = 1024;
 constexpr std::uint64_t kInboundBytes = 4 << 20;  ///< of all links that a rank receives by
+constexpr std::uint64_t kGpuInboundBytes = 64 << 20;
+constexpr std::uint32_t kGpuLanes = 8;
+/// Less than this per lane and rank does not pay for another block of a kernel.
+constexpr std::uint64_t kGpuLaneBytes = 16 << 10;
 
 /// How much a rank sends to one peer at most, and so what decides between programs: the whole input, except
 /// where every peer gets a block of its own.
@@ -27,6 +32,13 @@ constexpr SizeRow kSizeTable[] = {
     {kMaxMeshRanks, 64, 2048},
 };
 
+/// On GPUs, where a hand-over takes some microseconds and packets carry half as much data per byte.
+constexpr SizeRow kGpuSizeTable[] = {
+    {2, 4096, 64 << 10},
+    {8, 4096, 32 << 10},
+    {kMaxMeshRanks, 2048, 4096},
+};
+
 /// Between hosts, where a step takes ten times as long as inside one: messages of up to `one_shot_bytes` go
 /// to everybody at once, those of up to `direct_bytes` directly, and larger ones round the ring, which sends
 /// everything through each network link once.
@@ -37,8 +49,9 @@ struct NetworkRow {
 constexpr NetworkRow kTwoRanksApart{16 << 10, ~std::uint64_t{0}};
 constexpr NetworkRow kManyApart{8 << 10, 64 << 10};
 
-const SizeRow& sizesFor(int nranks) {
-  return *std::ranges::find_if(kSizeTable, [nranks](const SizeRow& row) { return nranks <= row.nranks; });
+const SizeRow& sizesFor(int nranks, bool on_gpu) {
+  const std::span<const SizeRow> table = on_gpu ? std::span(kGpuSizeTable) : std::span(kSizeTable);
+  return *std::ranges::find_if(table, [nranks](const SizeRow& row) { return nranks <= row.nranks; });
 }
 
 /// Packets carry raw inputs: where every rank has a scalar of its own, headers have to tell it. They are
@@ -62,8 +75,8 @@ bool bringsResultsHome(Collective collective) {
 /// A lane is worth its steps only if it has a grain of its own for every rank.
 std::uint32_t usefulLanes(const Descriptor& d, int nranks, const LinkShape& shape) {
   if (shape.lanes == 1) return 1;
-  const std::uint64_t grains =
-      divideUp(d.count * sizeOf(d.type), kLaneGrainBytes * static_cast<std::uint64_t>(nranks));
+  const std::uint64_t grain = shape.on_gpu ? kGpuLaneBytes : kLaneGrainBytes;
+  const std::uint64_t grains = divideUp(d.count * sizeOf(d.type), grain * static_cast<std::uint64_t>(nranks));
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(grains, 1, shape.lanes));
 }
 
@@ -79,7 +92,7 @@ struct Choice {
 };
 
 Choice chooseInsideHost(const Descriptor& d, const Layout& layout, const LinkShape& shape) {
-  const SizeRow& row = sizesFor(layout.nranks);
+  const SizeRow& row = sizesFor(layout.nranks, shape.on_gpu);
   const std::uint64_t bytes = messageBytes(d);
   if (bytes <= row.packet_bytes && canUsePackets(d, layout, shape)) {
     return {bringsResultsHome(d.collective) ? Algorithm::one_shot : Algorithm::direct, SlotForm::packets,
@@ -142,10 +155,12 @@ Choice choose(const Descriptor& d, const Layout& layout, const LinkShape& shape,
 }  // namespace
 
 LinkShape fitShape(LinkShape shape, int host_ranks) {
+  if (shape.lanes == 0) shape.lanes = shape.on_gpu ? kGpuLanes : 1;
   if (shape.slot_bytes != 0) return shape;
   const std::uint64_t slots =
       std::uint64_t{shape.slot_count} * shape.lanes * static_cast<std::uint64_t>(std::max(1, host_ranks - 1));
-  const std::uint64_t share = kInboundBytes / slots / kLeastSlotBytes * kLeastSlotBytes;
+  const std::uint64_t inbound = shape.on_gpu ? kGpuInboundBytes : kInboundBytes;
+  const std::uint64_t share = inbound / slots / kLeastSlotBytes * kLeastSlotBytes;
   shape.slot_bytes =
       static_cast<std::uint32_t>(std::clamp<std::uint64_t>(share, kLeastSlotBytes, kBestSlotBytes));
   return shape;

@@ -31,14 +31,18 @@ Batch::Share& Batch::shareOf(const std::shared_ptr<Communicator>& communicator) 
   return shares_.emplace_back(Share{.communicator = communicator});
 }
 
-void Batch::add(const std::shared_ptr<Communicator>& communicator, const Task& task,
-                const std::shared_ptr<Stream>& stream) {
-  if (stream == nullptr) {
-    has_waiting_caller_ = true;
-  } else if (std::ranges::find(streams_, stream) == streams_.end()) {
-    streams_.push_back(stream);
-  }
+void Batch::add(const std::shared_ptr<Communicator>& communicator, const Task& task, const Placement& place) {
+  const auto addOnce = [](auto& list, const auto& item) {
+    if (std::ranges::find(list, item) == list.end()) list.push_back(item);
+  };
   Share& share = shareOf(communicator);
+  if (communicator->isOnGpu()) {
+    addOnce(share.gpu_streams, place.gpu);
+  } else if (place.host == nullptr) {
+    has_waiting_caller_ = true;
+  } else {
+    addOnce(streams_, place.host);
+  }
   if (task.kind == Task::Kind::collective) {
     share.collectives.push_back(task);
     return;
@@ -93,6 +97,13 @@ void Batch::launch() {
   std::vector<Occupancy> occupancies;
   occupancies.reserve(shares_.size());
   for (const Share& share : shares_) occupancies.push_back(share.communicator->occupy());
+  // Kernels run by themselves: all of them are launched before anything is waited for.
+  for (const Share& share : shares_) {
+    if (share.communicator->isOnGpu()) launchOnGpu(share);
+  }
+  const auto done = std::ranges::remove_if(shares_, [](const Share& s) { return s.communicator->isOnGpu(); });
+  shares_.erase(done.begin(), done.end());
+  if (shares_.empty()) return;
   if (!needsTurns()) {
     carryOut();
     if (const auto error = firstFault()) throw Error(*error);
@@ -156,6 +167,25 @@ void Batch::carryOut() noexcept {
       share.communicator->fail(ncclSystemError, fmt::format("launching a group: {}", error.what()));
     }
   }
+}
+
+/// The same on a GPU: collectives in order, then all queues of transfers side by side.
+void Batch::launchOnGpu(const Share& share) {
+  Communicator& communicator = *share.communicator;
+  const int nranks = communicator.nranks();
+  const int self = communicator.rank();
+  GpuTasks tasks{.collectives = share.collectives, .to_self = {}, .queues = {}, .streams = share.gpu_streams};
+  if (const auto* sends = tasksWith(share.sends, self)) {
+    const auto* receives = tasksWith(share.receives, self);
+    for (std::size_t i = 0; i < sends->size(); ++i) tasks.to_self.emplace_back(&(*sends)[i], &(*receives)[i]);
+  }
+  for (int d = 1; d < nranks; ++d) {
+    const auto* sends = tasksWith(share.sends, (self + d) % nranks);
+    const auto* receives = tasksWith(share.receives, (self - d + nranks) % nranks);
+    if (sends != nullptr) tasks.queues.push_back(sends);
+    if (receives != nullptr) tasks.queues.push_back(receives);
+  }
+  communicator.launchOnGpu(tasks);
 }
 
 /// The collectives of a communicator in order; after them its transfers, the queues all at once.

@@ -18,6 +18,13 @@ namespace tutti {
 class FibreRunner;
 class Stream;
 
+/// Where a task goes: on host memory to a stream, or nullptr for work that is waited for; on a GPU to one of
+/// CUDA's streams, nullptr being the default stream.
+struct Placement {
+  std::shared_ptr<Stream> host = nullptr;
+  GpuStream gpu = nullptr;
+};
+
 /// Carries out one task now, in the calling thread, without a batch: the quick way for a call that is alone.
 /// The caller holds the communicator's occupancy. Throws its fault.
 void launchInline(Communicator& communicator, const Task& task);
@@ -28,16 +35,15 @@ void launchInline(Communicator& communicator, const Task& task);
 /// transfers, those of one pair in the order in which they were added and the pairs all at once.
 class Batch : public std::enable_shared_from_this<Batch> {
  public:
-  /// `stream` is nullptr for work that launch() waits for.
-  void add(const std::shared_ptr<Communicator>& communicator, const Task& task,
-           const std::shared_ptr<Stream>& stream);
+  void add(const std::shared_ptr<Communicator>& communicator, const Task& task, const Placement& place);
 
   bool empty() const { return shares_.empty(); }
 
-  /// Launches all tasks. Without streams, carries them out in this thread and returns when they are done;
-  /// with streams they run when all of these have reached them, and launch() waits only where some task has
-  /// no stream. Throws Error(ncclInvalidUsage), with nothing launched, when sends and receives of a rank to
-  /// itself do not pair up; else the first fault of what it waited for.
+  /// Launches all tasks. Those on GPUs are queued there, first. Of the others: without streams, carries them
+  /// out in this thread and returns when they are done; with streams they run when all of these have reached
+  /// them, and launch() waits only where some task has no stream. Throws Error(ncclInvalidUsage), with
+  /// nothing launched, when sends and receives of a rank to itself do not pair up; else the first fault of
+  /// what it waited for.
   void launch();
 
   /// For streams: one of the batch's streams has reached it. Returns when the batch is done: the last to
@@ -55,11 +61,13 @@ class Batch : public std::enable_shared_from_this<Batch> {
     std::vector<Task> collectives{};
     std::vector<Queue> sends{};
     std::vector<Queue> receives{};
+    std::vector<GpuStream> gpu_streams{};  ///< on a GPU
     std::uint64_t ticket = 0;
   };
 
   Share& shareOf(const std::shared_ptr<Communicator>& communicator);
   static const std::vector<Task>* tasksWith(const std::vector<Queue>& queues, int peer);
+  static void launchOnGpu(const Share& share);
   static void addStrands(const Share& share, FibreRunner& runner);
   void requireSelfPairs() const;
   bool needsTurns() const;

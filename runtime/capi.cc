@@ -1,6 +1,7 @@
 // The C API: what concerns the process. Finds the object, converts exceptions into results; no logic of its
 // own. The others: capi_comm.cc, capi_operations.cc.
 #include <array>
+#include <string>
 
 #include "runtime/bootstrap/id_source.h"
 #include "runtime/capi_support.h"
@@ -67,13 +68,18 @@ TUTTI_API(ncclResult_t, ncclMemAlloc, void** ptr, size_t size) {
   return guarded([&] {
     requirePointer("ncclMemAlloc", "ptr", ptr);
     *ptr = nullptr;
-    *ptr = Process::instance().allocate(size);
+    Process& process = Process::instance();
+    std::string why;
+    tutti::Accelerator* gpus = process.gpus().wanted(process.settings().device, &why);
+    *ptr = gpus != nullptr ? gpus->allocate(size) : process.allocate(size);
   });
 }
 
 TUTTI_API(ncclResult_t, ncclMemFree, void* ptr) {
   return guarded([&] {
-    if (ptr != nullptr) Process::instance().release(ptr);
+    if (ptr == nullptr) return;
+    tutti::Accelerator* gpus = Process::instance().gpus().opened();
+    if (gpus == nullptr || !gpus->free(ptr)) Process::instance().release(ptr);
   });
 }
 

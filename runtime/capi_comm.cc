@@ -1,5 +1,7 @@
 // The C API of communicators: making, asking, ending.
+#include <optional>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -21,7 +23,7 @@ struct Join {
   int nranks;
   ncclUniqueId id;
   int rank;
-  int device = 0;
+  std::optional<int> device = std::nullopt;  ///< else the current one
 };
 
 void requireRank(const char* function, int nranks, int rank) {
@@ -44,17 +46,31 @@ void sayWhatIsIgnored(const CommConfig& config, int rank) {
                   fmt::join(config.ignored, ", ")));
 }
 
+/// The GPUs, if communicators are to work on them.
+tutti::Accelerator* wantedGpus(int rank) {
+  Process& process = Process::instance();
+  std::string why;
+  tutti::Accelerator* gpus = process.gpus().wanted(process.settings().device, &why);
+  if (gpus == nullptr && !why.empty()) {
+    process.log().write(tutti::LogLevel::info, rank, fmt::format("works on host memory: {}", why));
+  }
+  return gpus;
+}
+
 /// Prepares a communicator: *comm is its handle from here on, unless it is discarded.
 CommInit prepare(const char* function, ncclComm_t* comm, const Join& join, const CommConfig& config) {
   requireRank(function, join.nranks, join.rank);
   const tutti::UniqueId id = tutti::decode(join.id);
   sayWhatIsIgnored(config, join.rank);
-  auto handle = std::make_shared<ncclComm>(config.is_blocking, join.device);
+  tutti::Accelerator* gpus = wantedGpus(join.rank);
+  const int current = gpus != nullptr ? gpus->currentDevice() : 0;
+  auto handle = std::make_shared<ncclComm>(config.is_blocking, join.device.value_or(current));
   *comm = CommHandles::instance().add(handle);
   return {.handle = handle,
           .nranks = join.nranks,
           .rank = join.rank,
           .id = id,
+          .gpus = gpus,
           .discard = [comm, raw = handle.get()] {
             CommHandles::instance().remove(raw);
             *comm = nullptr;
@@ -73,6 +89,18 @@ ncclResult_t initRank(const char* function, ncclComm_t* comm, const Join& join, 
   });
 }
 
+void requireDevices(const std::vector<int>& devices) {
+  const tutti::Accelerator* gpus = wantedGpus(-1);
+  if (gpus == nullptr) return;
+  std::string why;
+  const int count = gpus->deviceCount(&why);
+  for (const int device : devices) {
+    if (device < count) continue;
+    throw Error(ncclInvalidArgument,
+                fmt::format("ncclCommInitAll: there is no GPU {}: this process sees {}", device, count));
+  }
+}
+
 std::vector<int> devicesOf(int ndev, const int* devlist) {
   std::vector<int> devices;
   devices.reserve(static_cast<std::size_t>(ndev));
@@ -86,6 +114,7 @@ std::vector<int> devicesOf(int ndev, const int* devlist) {
       throw Error(ncclInvalidUsage, fmt::format("ncclCommInitAll: device {} is listed twice", device));
     }
   }
+  requireDevices(devices);
   return devices;
 }
 

@@ -47,20 +47,26 @@ std::shared_ptr<Stream> streamOf(const char* function, cudaStream_t stream) {
   return found;
 }
 
+/// Where a task of the communicator goes. Whether a stream of CUDA is one, CUDA says.
+tutti::Placement placeOf(const char* function, const Communicator& communicator, cudaStream_t stream) {
+  if (communicator.isOnGpu()) return {.gpu = stream};
+  return {.host = streamOf(function, stream)};
+}
+
 /// Launches a validated task, or records it if the thread is in a group.
 void launchOrRecord(const std::shared_ptr<Communicator>& communicator, const Task& task,
-                    const std::shared_ptr<Stream>& stream) {
+                    const tutti::Placement& place) {
   const bool is_to_self = task.peer == communicator->rank();
   // Nothing to do; but the two halves of a transfer to oneself must both be there.
   if (task.descriptor.count == 0 && !is_to_self) return;
   Group& group = Group::ofThisThread();
-  if (group.isOpen()) return group.add(communicator, task, stream);
-  if (stream == nullptr && !is_to_self) {
+  if (group.isOpen()) return group.add(communicator, task, place);
+  if (place.host == nullptr && !is_to_self && !communicator->isOnGpu()) {
     const auto occupancy = communicator->occupy();
     if (!communicator->turns().pending()) return launchInline(*communicator, task);
   }
   const auto batch = std::make_shared<tutti::Batch>();
-  batch->add(communicator, task, stream);
+  batch->add(communicator, task, place);
   batch->launch();
 }
 
@@ -90,7 +96,7 @@ ncclResult_t runCollective(const char* function, const Call& call, const void* s
       task.descriptor.op = RedOp::premul_sum;
     }
     communicator->validate(task);
-    launchOrRecord(communicator, task, streamOf(function, stream));
+    launchOrRecord(communicator, task, placeOf(function, *communicator, stream));
   });
 }
 
@@ -112,7 +118,7 @@ ncclResult_t runTransfer(const char* function, Task task, size_t count, ncclData
     task.descriptor = tutti::transferDescriptor(count * size);
     task.peer = peer;
     communicator->validate(task);
-    launchOrRecord(communicator, task, streamOf(function, stream));
+    launchOrRecord(communicator, task, placeOf(function, *communicator, stream));
   });
 }
 

@@ -12,12 +12,32 @@
 namespace tutti {
 namespace {
 
+/// Makes a GPU the thread's current one for a while.
+class CurrentGpu {
+ public:
+  CurrentGpu(Accelerator* gpus, int device) : gpus_(gpus) {
+    if (gpus_ == nullptr) return;
+    before_ = gpus_->currentDevice();
+    gpus_->setDevice(device);
+  }
+  CurrentGpu(const CurrentGpu&) = delete;
+  CurrentGpu& operator=(const CurrentGpu&) = delete;
+  ~CurrentGpu() {
+    if (gpus_ != nullptr) gpus_->setDevice(before_);
+  }
+
+ private:
+  Accelerator* gpus_;
+  int before_ = -1;
+};
+
 /// Never throws: the handle learns how it ended.
 void make(const CommInit& init) noexcept {
   try {
     auto& process = Process::instance();
-    init.handle->become(
-        std::make_unique<Communicator>(process, process.settings(), init.nranks, init.id, init.rank));
+    const CurrentGpu current(init.gpus, init.handle->device());
+    init.handle->become(std::make_unique<Communicator>(process, process.settings(), init.nranks, init.id,
+                                                       init.rank, init.gpus));
   } catch (const Error& error) {
     init.handle->fail(error);
   } catch (const std::exception& error) {

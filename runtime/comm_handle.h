@@ -67,6 +67,7 @@ struct CommInit {
   int nranks = 1;
   int rank = 0;
   UniqueId id;
+  Accelerator* gpus = nullptr;    ///< nullptr: host memory; else that of GPU `handle->device()`
   std::function<void()> discard;  ///< takes the handle away from the user
 };
 

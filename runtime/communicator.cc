@@ -57,8 +57,12 @@ class NetworkTurn {
 };
 
 /// The settings with what this machine adds to them.
-Settings completed(Settings settings) {
-  settings.links.packet_bytes = packetSlotBytes();
+Settings completed(Settings settings, bool on_gpu) {
+  settings.links.on_gpu = on_gpu;
+  settings.links.packet_bytes = on_gpu ? kGpuPacketSlotBytes : packetSlotBytes();
+  if (settings.loans.least_bytes == LoanPolicy::kAutomatic) {
+    settings.loans.least_bytes = on_gpu ? LoanPolicy::kOnGpu : LoanPolicy::kOnHost;
+  }
   return settings;
 }
 
@@ -72,16 +76,25 @@ Occupancy::Occupancy(std::atomic<bool>& busy) : busy_(&busy) {
   }
 }
 
-Communicator::Communicator(Process& process, Settings settings, int nranks, const UniqueId& id, int rank)
+Communicator::Communicator(Process& process, Settings settings, int nranks, const UniqueId& id, int rank,
+                           Accelerator* gpus)
     : process_(process),
-      settings_(completed(std::move(settings))),
+      gpus_(gpus),
+      cuda_beside_(gpus == nullptr ? process.gpus().ifCudaIsUsed() : nullptr),
+      device_(gpus != nullptr ? gpus->currentDevice() : -1),
+      settings_(completed(std::move(settings), gpus != nullptr)),
       nranks_(nranks),
       rank_(rank),
-      wiring_(makeWiring(process, settings_, nranks, id, rank,
-                         [this](ncclResult_t code, const std::string& text) { fail(code, text); })),
+      wiring_(makeWiring(process, settings_,
+                         {.nranks = nranks,
+                          .id = id,
+                          .rank = rank,
+                          .gpus = gpus,
+                          .fail = [this](ncclResult_t code, const std::string& text) { fail(code, text); },
+                          .wake = [this] { gpu_work_->wake(); }})),
       states_(static_cast<std::size_t>(nranks)),
       scratch_(hostScratchBytes(nranks)),
-      registrations_(process, *wiring_.regions),
+      registrations_(process, *wiring_.regions, wiring_.gpu.get()),
       around_{wiring_,
               process.watcher(),
               rank,
@@ -100,6 +113,7 @@ Communicator::Communicator(Process& process, Settings settings, int nranks, cons
     process_.log().write(LogLevel::info, rank_,
                          variable + " names something that Tutti does not have; it is ignored");
   }
+  if (gpus_ != nullptr) startGpu();
   if (wiring_.network == nullptr) return;
   control_watch_ = std::make_unique<Watching>(process_.watcher(), *wiring_.control);
   network_care_ = std::make_unique<NetworkCare>(*wiring_.network, process_.watcher());
@@ -119,6 +133,9 @@ Communicator::~Communicator() {
   process_.forget(*this);
   constexpr auto kAtMost = std::chrono::seconds(60);
   part(settings_.stall_timeout.count() != 0 ? settings_.stall_timeout : kAtMost);
+  if (gpu_work_ == nullptr) return;
+  registrations_.clear();
+  leaveRemains();
 }
 
 void Communicator::endWithProcess() noexcept {
@@ -127,6 +144,7 @@ void Communicator::endWithProcess() noexcept {
 }
 
 void Communicator::part(std::chrono::milliseconds limit) {
+  if (gpu_work_ != nullptr) finishGpu(limit);
   if (wiring_.network != nullptr && !fault_.tripped()) drainNetwork(limit);
   auto expected = RankStatus::State::active;
   wiring_.board[rank_].state.compare_exchange_strong(expected, RankStatus::State::left,
@@ -154,6 +172,7 @@ void Communicator::drainNetwork(std::chrono::milliseconds limit) {
 
 void Communicator::validate(const Task& task) const {
   validateTask(task, nranks_, rank_);
+  requireReach(task);
   if (fault_.tripped()) throw faultError();
   if (isFinalized()) {
     throw Error(ncclInvalidUsage, fmt::format("rank {} of {}: an operation after ncclCommFinalize. Only "
@@ -232,31 +251,38 @@ bool Communicator::runTransfer(const Task& task, WaitScheduler* scheduler) {
   return done && !fault_.tripped();
 }
 
-void Communicator::requireAllReceived() const {
+void Communicator::requireAllReceived() {
   if (fault_.tripped()) return;
-  for (const MeshLinks& lane : wiring_.lanes) {
+  const auto refuse = [this](int peer, const Descriptor& descriptor) {
+    throw Error(
+        ncclInvalidUsage,
+        fmt::format("rank {} of {}: the communicator ends, but rank {} sent data for {}, which no call "
+                    "of this rank received. All ranks must make the same calls in the same order",
+                    rank_, nranks_, peer, describe(descriptor)));
+  };
+  if (gpu_work_ != nullptr) {
+    if (!finishGpu(settings_.stall_timeout)) return;
+    if (const auto left = wiring_.gpu->unreceived()) refuse(left->first, left->second);
+    return;
+  }
+  for (const LinkRow& lane : wiring_.lanes) {
     for (const LinkView& link : lane.inbound) {
       if (link.peer < 0) continue;
       const std::uint64_t next = link.released->value.load(std::memory_order_relaxed);
       if (link.posted->value.load(std::memory_order_acquire) == next) continue;
-      throw Error(
-          ncclInvalidUsage,
-          fmt::format(
-              "rank {} of {}: the communicator ends, but rank {} sent data for {}, which no call of this "
-              "rank received. All ranks must make the same calls in the same order",
-              rank_, nranks_, link.peer, describe(link.header(next).descriptor)));
+      refuse(link.peer, link.header(next).descriptor);
     }
   }
 }
 
-HostLinks Communicator::linksOf(const MeshLinks& links) {
+HostLinks Communicator::linksOf(const LinkRow& links) {
   return {links.inbound, links.outbound, wiring_.peer_memory, wiring_.accepted, states_,
           ++executors_,  scratch_,       settings_.loans};
 }
 
 bool Communicator::execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait) {
   for (std::uint32_t lane = 0; lane < plan.lanes; ++lane) {
-    const MeshLinks& links = plan.slots == SlotForm::packets ? wiring_.packets : wiring_.lanes[lane];
+    const LinkRow& links = plan.slots == SlotForm::packets ? wiring_.packets : wiring_.lanes[lane];
     HostExecutor executor(plan, buffers, linksOf(links), wait, fault_);
     const bool done = runProgram(executor, plan, laneWork(plan, rank_, lane));
     traffic_.add(executor.moved());
@@ -275,6 +301,7 @@ void Communicator::publishFault() {
   mine.state.store(RankStatus::State::failed, std::memory_order_release);
   if (wiring_.control != nullptr) wiring_.control->announce(process_.watcher());
   if (wiring_.network != nullptr) wiring_.network->halt();
+  if (gpu_work_ != nullptr) gpu_work_->stop();
   turns_.cut();
 }
 
@@ -301,6 +328,7 @@ bool Communicator::abort() {
   const PeerInfo& self = wiring_.peers[static_cast<std::size_t>(rank_)];
   fail(ncclRemoteError, describe(self) + " aborted the communicator");
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  if (gpu_work_ != nullptr && !finishGpu(std::chrono::seconds(1))) return false;
   const auto isInside = [this] { return busy() || inside_.load(std::memory_order_acquire) != 0; };
   while (isInside() && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::microseconds(50));

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,10 +13,12 @@
 #include "collectives/planner.h"
 #include "kernels/host/host_executor.h"
 #include "runtime/bootstrap/unique_id.h"
+#include "runtime/core/accelerator.h"
 #include "runtime/core/descriptor.h"
 #include "runtime/core/fault.h"
 #include "runtime/core/settings.h"
 #include "runtime/core/wait.h"
+#include "runtime/gpu_work.h"
 #include "runtime/monitor.h"
 #include "runtime/process.h"
 #include "runtime/red_ops.h"
@@ -62,14 +65,24 @@ class Presence {
   std::atomic<int>* count_;
 };
 
-/// One rank of a communicator on host memory.
+/// What one communicator on a GPU launches together.
+struct GpuTasks {
+  std::span<const Task> collectives;
+  std::vector<std::pair<const Task*, const Task*>> to_self;  ///< sends and receives
+  std::vector<const std::vector<Task>*> queues;              ///< transfers, in the order in which they start
+  std::vector<GpuStream> streams;
+};
+
+/// One rank of a communicator, on host memory or on that of a GPU.
 ///
-/// An operation is validated, then carried out by whichever thread has the communicator's turn. One thread at
-/// a time issues operations (Occupancy); abort() may come from any thread.
+/// An operation is validated, then carried out: on host memory by whichever thread has the communicator's
+/// turn, on a GPU by kernels that are queued on a stream. One thread at a time issues operations (Occupancy);
+/// abort() may come from any thread.
 class Communicator final : public EndsWithProcess {
  public:
-  /// Joins; returns when all ranks have. Throws Error.
-  Communicator(Process& process, Settings settings, int nranks, const UniqueId& id, int rank);
+  /// Joins; returns when all ranks have. Throws Error. With `gpus`, on the calling thread's current GPU.
+  Communicator(Process& process, Settings settings, int nranks, const UniqueId& id, int rank,
+               Accelerator* gpus = nullptr);
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
   /// Tells the other ranks that this one leaves; does not wait for them.
@@ -89,6 +102,10 @@ class Communicator final : public EndsWithProcess {
   /// known to all ranks.
   bool carryOut(const Task& task, WaitScheduler* scheduler) noexcept;
 
+  bool isOnGpu() const { return gpu_work_ != nullptr; }
+  /// Queues validated tasks on streams and returns; for communicators on a GPU. Throws Error.
+  void launchOnGpu(const GpuTasks& tasks);
+
   /// Makes the operation that another thread is inside of fail, here and on all ranks, with all that is
   /// queued, and waits up to a second until it has left. False when it has not: buffers may still be in use.
   bool abort();
@@ -107,11 +124,11 @@ class Communicator final : public EndsWithProcess {
   void deregisterBuffer(const void* handle) { registrations_.remove(handle); }
 
   /// Throws Error when a rank sent something that no operation of this rank received: the calls differed. For
-  /// the end of the communicator.
-  void requireAllReceived() const;
+  /// the end of the communicator: waits for kernels.
+  void requireAllReceived();
 
   /// What this rank has moved so far. From any thread.
-  tuttiStatistics_t statistics() const { return traffic_.statistics(); }
+  tuttiStatistics_t statistics() const;
 
   const FaultCell& fault() const { return fault_; }
   /// The code of the fault; without one, of what is known to have happened to other ranks, which an operation
@@ -137,15 +154,24 @@ class Communicator final : public EndsWithProcess {
  private:
   bool runCollective(const Task& task, WaitScheduler* scheduler);
   bool runTransfer(const Task& task, WaitScheduler* scheduler);
-  HostLinks linksOf(const MeshLinks& links);
+  HostLinks linksOf(const LinkRow& links);
   bool execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait);
   void findRegions(const Task& task, UserBuffers& buffers) const;
+  void startGpu();
+  GpuTask gpuCollective(const Task& task);
+  GpuTask gpuTransfer(const Task& task) const;
+  void requireReach(const Task& task) const;
+  bool finishGpu(std::chrono::milliseconds limit);
+  void leaveRemains();
   void sayPlan(const PlannedOperation& planned);
   void publishFault();
   void part(std::chrono::milliseconds limit);
   void drainNetwork(std::chrono::milliseconds limit);
 
   Process& process_;
+  Accelerator* gpus_;         ///< nullptr: on host memory
+  Accelerator* cuda_beside_;  ///< on host memory, in a process that uses CUDA: to recognise its addresses
+  int device_ = -1;           ///< the GPU
   Settings settings_;
   int nranks_;
   int rank_;
@@ -170,6 +196,8 @@ class Communicator final : public EndsWithProcess {
   std::unique_ptr<Watching> control_watch_;
   std::unique_ptr<NetworkCare> network_care_;
   std::unique_ptr<Watching> network_watch_;
+  std::unique_ptr<GpuWork> gpu_work_;  ///< nullptr: on host memory
+  std::unique_ptr<Watching> gpu_watch_;
 };
 
 /// Refuses what no rank could carry out: unknown enumerators, types without a kernel, NULL or overlapping

@@ -3,9 +3,13 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <chrono>
+#include <cstdlib>
 #include <filesystem>
+#include <thread>
 #include <vector>
 
+#include "runtime/process.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -63,10 +67,11 @@ Accelerator* GpuLibrary::wanted(DeviceChoice choice, std::string* why) {
   if (choice == DeviceChoice::host) return nullptr;
   Accelerator* gpus = open(why);
   if (gpus == nullptr && choice == DeviceChoice::cuda) {
-    throw Error(ncclUnhandledCudaError,
-                fmt::format("TUTTI_DEVICE=cuda, but no GPU can be used: {}. TUTTI_DEVICE=auto or host works on "
-                            "host memory",
-                            *why));
+    throw Error(
+        ncclUnhandledCudaError,
+        fmt::format("TUTTI_DEVICE=cuda, but no GPU can be used: {}. TUTTI_DEVICE=auto or host works on "
+                    "host memory",
+                    *why));
   }
   return gpus;
 }
@@ -74,6 +79,20 @@ Accelerator* GpuLibrary::wanted(DeviceChoice choice, std::string* why) {
 Accelerator* GpuLibrary::opened() const {
   const std::scoped_lock lock(mutex_);
   return devices_ != 0 ? accelerator_ : nullptr;
+}
+
+GpuGraveyard& GpuLibrary::graveyard() {
+  // The GPU gives back all memory of a process that ends; but where others have it open still, not too early.
+  [[maybe_unused]] static const bool is_registered =
+      std::atexit([] {
+        constexpr auto kAtMost = std::chrono::seconds(1);
+        const auto end = std::chrono::steady_clock::now() + kAtMost;
+        auto& graveyard = Process::instance().gpus().graveyard_;
+        while (!graveyard.sweep() && std::chrono::steady_clock::now() < end) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+      }) == 0;
+  return graveyard_;
 }
 
 Accelerator* GpuLibrary::ifCudaIsUsed() {

@@ -6,6 +6,7 @@
 
 #include "runtime/core/accelerator.h"
 #include "runtime/core/settings.h"
+#include "runtime/gpu_remains.h"
 
 namespace tutti {
 
@@ -23,6 +24,8 @@ class GpuLibrary {
   /// process uses CUDA anyway. nullptr where it does not.
   Accelerator* ifCudaIsUsed();
 
+  GpuGraveyard& graveyard();
+
  private:
   Accelerator* open(std::string* why);
 
@@ -31,6 +34,7 @@ class GpuLibrary {
   Accelerator* accelerator_ = nullptr;
   int devices_ = 0;
   std::string why_not_;
+  GpuGraveyard graveyard_;
 };
 
 }  // namespace tutti

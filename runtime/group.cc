@@ -13,10 +13,9 @@ void Group::fail(const Error& error) {
   if (!content_.error) content_.error = error;
 }
 
-void Group::add(const std::shared_ptr<Communicator>& communicator, const Task& task,
-                const std::shared_ptr<Stream>& stream) {
+void Group::add(const std::shared_ptr<Communicator>& communicator, const Task& task, const Placement& place) {
   if (content_.batch == nullptr) content_.batch = std::make_shared<Batch>();
-  content_.batch->add(communicator, task, stream);
+  content_.batch->add(communicator, task, place);
 }
 
 ncclResult_t Group::end() {

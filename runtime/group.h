@@ -29,8 +29,7 @@ class Group {
   /// A call inside the group failed: the group will, too.
   void fail(const Error& error);
 
-  void add(const std::shared_ptr<Communicator>& communicator, const Task& task,
-           const std::shared_ptr<Stream>& stream);
+  void add(const std::shared_ptr<Communicator>& communicator, const Task& task, const Placement& place);
   void add(CommInit init) { content_.inits.push_back(std::move(init)); }
   void addEnding(std::function<ncclResult_t()> ending) { content_.endings.push_back(std::move(ending)); }
 

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "runtime/core/settings.h"
+#include "runtime/gpu_library.h"
 #include "runtime/loaded_twice.h"
 #include "runtime/log.h"
 #include "runtime/watcher.h"
@@ -41,6 +42,7 @@ class Process {
 
   SegmentCache& segments() { return segments_; }
   Watcher& watcher() { return watcher_; }
+  GpuLibrary& gpus() { return gpus_; }
 
   /// From here to forget(), exit() and the end of main() call the object's endWithProcess().
   void remember(EndsWithProcess& object);
@@ -78,6 +80,7 @@ class Process {
   OtherCopies copies_;
   SegmentCache segments_;
   Watcher watcher_;
+  GpuLibrary gpus_;
   std::mutex remembered_mutex_;
   std::set<EndsWithProcess*> remembered_;
   std::array<std::uint8_t, 16> token_{};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <iterator>
 
 #include "runtime/process.h"
@@ -11,8 +12,10 @@
 
 namespace tutti {
 
-Registrations::~Registrations() {
+void Registrations::clear() {
+  const std::scoped_lock lock(mutex_);
   for (const auto& [begin, buffer] : buffers_) forget(buffer);
+  buffers_.clear();
 }
 
 void* Registrations::add(const void* buffer, std::size_t bytes, std::string* note) {
@@ -34,17 +37,31 @@ void* Registrations::add(const void* buffer, std::size_t bytes, std::string* not
     }
   }
   Buffer made{.begin = begin, .bytes = bytes, .region = 0, .region_offset = 0};
-  *note = "peers in other processes copy it (memory of ncclMemAlloc could be mapped by them)";
-  if (const auto allocation = process_.pin(buffer, bytes)) {
-    made.region = publish(*allocation);
-    made.region_offset = begin - reinterpret_cast<std::uintptr_t>(allocation->data());
-    if (made.region == 0) process_.unpin(buffer);
-    *note = made.region != 0
-                ? fmt::format("region {}: peers in other processes may map it", made.region)
-                : fmt::format("no region is free ({} are in use): peers copy it", RegionTable::kSize);
+  if (gpu_ != nullptr) {
+    makeGpuRegion(made, note);
+  } else {
+    makeHostRegion(made, note);
   }
   count_.fetch_add(1, std::memory_order_release);
   return &buffers_.emplace(begin, made).first->second;
+}
+
+void Registrations::makeHostRegion(Buffer& buffer, std::string* note) {
+  *note = "peers in other processes copy it (memory of ncclMemAlloc could be mapped by them)";
+  const auto* memory = std::bit_cast<const void*>(buffer.begin);
+  const auto allocation = process_.pin(memory, buffer.bytes);
+  if (allocation == nullptr) return;
+  buffer.region = publish(*allocation);
+  buffer.region_offset = buffer.begin - reinterpret_cast<std::uintptr_t>(allocation->data());
+  if (buffer.region == 0) process_.unpin(memory);
+  *note = buffer.region != 0
+              ? fmt::format("region {}: peers in other processes may map it", buffer.region)
+              : fmt::format("no region is free ({} are in use): peers copy it", RegionTable::kSize);
+}
+
+void Registrations::makeGpuRegion(Buffer& buffer, std::string* note) {
+  buffer.region = gpu_->publish(std::bit_cast<void*>(buffer.begin), buffer.bytes, note);
+  if (buffer.region != 0) *note = fmt::format("region {} of GPU memory: peers may map it", buffer.region);
 }
 
 /// Tells the peers of a segment. Returns the region's number, or 0 when the table is full.
@@ -64,6 +81,11 @@ std::uint32_t Registrations::publish(const Segment& segment) {
 
 void Registrations::forget(const Buffer& buffer) {
   if (buffer.region == 0) return;
+  if (gpu_ != nullptr) {
+    // Peers close it within a tenth of a second, unless they are gone or compute in a kernel.
+    gpu_->withdraw(buffer.region, std::chrono::seconds(1));
+    return;
+  }
   table_.entry(buffer.region).number.store(0, std::memory_order_release);
   process_.unpin(std::bit_cast<const void*>(buffer.begin));
 }

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "runtime/core/accelerator.h"
 #include "runtime/core/region.h"
 
 namespace tutti {
@@ -18,16 +19,21 @@ class Segment;
 /// The registered buffers of one rank of a communicator. Thread-safe.
 ///
 /// A buffer inside memory of ncclMemAlloc becomes a region: an entry in memory that all peers see, by which
-/// each of them maps it when it first meets a reference to it. Other memory cannot be mapped by peers;
-/// registering it is accepted, as NCCL's users expect, and changes nothing.
+/// each of them maps it when it first meets a reference to it; on a GPU, any memory that can be exported.
+/// Other memory cannot be mapped by peers; registering it is accepted, as NCCL's users expect, and changes
+/// nothing.
 class Registrations {
  public:
-  /// `table`: this rank's, in memory shared with its peers.
-  Registrations(Process& process, RegionTable& table) : process_(process), table_(table) {}
+  /// `table`: this rank's, in memory shared with its peers. `gpu`: nullptr, or where buffers lie on a GPU.
+  Registrations(Process& process, RegionTable& table, GpuRank* gpu)
+      : process_(process), table_(table), gpu_(gpu) {}
   Registrations(const Registrations&) = delete;
   Registrations& operator=(const Registrations&) = delete;
   /// Deregisters what still is registered.
-  ~Registrations();
+  ~Registrations() { clear(); }
+
+  /// Deregisters everything.
+  void clear();
 
   /// Returns the handle, never nullptr; *note says in words what peers can do with the buffer. Throws
   /// Error(ncclInvalidArgument) for NULL or no bytes, Error(ncclInvalidUsage) for bytes that are registered
@@ -50,11 +56,14 @@ class Registrations {
     std::uint32_t region;         ///< 0: none
     std::uint64_t region_offset;  ///< of the buffer in its region
   };
+  void makeHostRegion(Buffer& buffer, std::string* note);
+  void makeGpuRegion(Buffer& buffer, std::string* note);
   std::uint32_t publish(const Segment& segment);
   void forget(const Buffer& buffer);
 
   Process& process_;
   RegionTable& table_;
+  GpuRank* gpu_;
   mutable std::mutex mutex_;
   std::map<std::uintptr_t, Buffer> buffers_;  ///< by begin; the handle is the address of the entry
   std::atomic<std::size_t> count_{0};

@@ -7,10 +7,12 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "collectives/planner.h"
 #include "runtime/bootstrap/bootstrap.h"
+#include "runtime/gpu_wiring.h"
 #include "transports/inproc/inproc_transport.h"
 #include "transports/memory_budget.h"
 #include "transports/shm/mailbox.h"
@@ -53,6 +55,13 @@ void requireEqualSettings(const std::vector<PeerInfo>& peers) {
   };
   const LinkShape& first = peers[0].links;
   for (const PeerInfo& peer : peers) {
+    if (peer.links.on_gpu != first.on_gpu) {
+      throw Error(ncclInvalidUsage,
+                  fmt::format("{} works on {} memory, but {} on {} memory. Set TUTTI_DEVICE equally on all "
+                              "ranks, and see that each has a GPU or none",
+                              describe(peers[0]), first.on_gpu ? "GPU" : "host", describe(peer),
+                              peer.links.on_gpu ? "GPU" : "host"));
+    }
     require(peer, "TUTTI_SLOT_BYTES", peer.links.slot_bytes, first.slot_bytes);
     require(peer, "TUTTI_SLOTS", peer.links.slot_count, first.slot_count);
     require(peer, "TUTTI_LANES", peer.links.lanes, first.lanes);
@@ -70,32 +79,34 @@ void requireEqualSettings(const std::vector<PeerInfo>& peers) {
 
 class Wirer {
  public:
-  Wirer(Process& process, const Settings& settings, int nranks, const UniqueId& id, int rank,
-        std::function<void(ncclResult_t, const std::string&)> fail)
+  Wirer(Process& process, const Settings& settings, const WiringRequest& request)
       : process_(process),
         settings_(settings),
-        nranks_(nranks),
-        rank_(rank),
-        fail_(std::move(fail)),
+        request_(request),
+        nranks_(request.nranks),
+        rank_(request.rank),
         deadline_(std::chrono::steady_clock::now() + settings.init_timeout + std::chrono::seconds(5)),
-        mailbox_(mailboxKey(id.secret)),
+        mailbox_(mailboxKey(request.id.secret)),
         inproc_(process.segments()),
         shm_(process.segments(), mailbox_),
-        bootstrap_(id, nranks, rank, settings.network, deadline_) {}
+        bootstrap_(request.id, nranks_, rank_, settings.network, deadline_) {}
 
   Wiring wire() {
     try {
       meet();
       connectMemory();
       learnAccess();
+      if (gpu_) gpu_->open(*request_.gpus, settings_, request_.wake);
       bootstrap_.barrier();  // nobody starts before all are connected, and have said what they can do
       takeAccess();
+      if (gpu_) gpu_->settle();
       if (wiring_.layout.hosts > 1) {
         connectHosts();
       } else {
         bootstrap_.leave();
       }
       connectLinks();
+      if (gpu_) startGpu();
       return std::move(wiring_);
     } catch (const Error& error) {
       bootstrap_.fail(
@@ -146,7 +157,9 @@ class Wirer {
     wiring_.locals = locals_;
     wiring_.layout = {nranks_, static_cast<std::int32_t>(leaders.size()),
                       is_uniform && is_in_order ? sizes[0] : 0};
-    wiring_.shape = fitShape(settings_.links, std::ranges::max(sizes));
+    // Network links of GPUs lie in pinned memory, which has to be there.
+    const bool pins_network = settings_.links.on_gpu && leaders.size() > 1;
+    wiring_.shape = fitShape(settings_.links, pins_network ? nranks_ : std::ranges::max(sizes));
   }
 
   int localCount() const { return static_cast<int>(locals_.size()); }
@@ -185,6 +198,9 @@ class Wirer {
     // Also tells that every part is allocated: from here on all may be touched.
     offers_ =
         bootstrap_.allGather(Offer{reinterpret_cast<std::uintptr_t>(&mine.token()), wiring_.memory->fd()});
+    if (request_.gpus != nullptr) {
+      gpu_.emplace(process_, wiring_, bootstrap_, local_, [this](int local) { return memoryOf(local); });
+    }
     std::map<std::string, int> used;
     for (const int rank : locals_) {
       if (rank != rank_) ++used[transportBetween(self_, wiring_.peers[index(rank)])->name()];
@@ -210,7 +226,7 @@ class Wirer {
                    .slot_bytes = wiring_.shape.slot_bytes,
                    .checksums = settings_.network.has_checksums,
                    .reconnect_timeout = settings_.network.reconnect_timeout,
-                   .fail = fail_,
+                   .fail = request_.fail,
                    .note = [&log = process_.log(),
                             rank = rank_](const std::string& text) { log.write(LogLevel::warn, rank, text); },
                    .faults = settings_.network.faults});
@@ -232,7 +248,7 @@ class Wirer {
     }
     for (RankStatus* line : lines) wiring_.board.add(*line);
     const auto mesh = [this](const auto& linkOf) {
-      MeshLinks links{std::vector<LinkView>(index(nranks_)), std::vector<LinkView>(index(nranks_))};
+      LinkRow links{std::vector<LinkView>(index(nranks_)), std::vector<LinkView>(index(nranks_))};
       for (int local = 0; local < localCount(); ++local) {
         if (local == local_) continue;
         const int peer = locals_[index(local)];
@@ -254,6 +270,27 @@ class Wirer {
     }
     if (localCount() > kMaxMeshRanks) return;
     wiring_.packets = mesh([](const RankMemory& memory, int sender) { return memory.packets(sender); });
+  }
+
+  /// Where GPU memory is in reach, links lie there.
+  void startGpu() {
+    GpuRank& gpu = *wiring_.gpu;
+    for (int local = 0; local < localCount(); ++local) {
+      if (!gpu_->reaches(local)) continue;
+      const int peer = locals_[index(local)];
+      for (std::uint32_t lane = 0; lane < wiring_.shape.lanes; ++lane) {
+        wiring_.lanes[lane].inbound[index(peer)] = gpu.inbound(lane, peer);
+        wiring_.lanes[lane].outbound[index(peer)] = gpu.outbound(lane, peer);
+      }
+      wiring_.packets.inbound[index(peer)] = gpu.packetsFrom(peer);
+      wiring_.packets.outbound[index(peer)] = gpu.packetsTo(peer);
+    }
+    if (wiring_.network != nullptr) {
+      const auto memory = wiring_.network->memory();
+      wiring_.pinned.emplace_back(*request_.gpus, memory.data(), memory.size());
+    }
+    gpu.start(wiring_.lanes, wiring_.packets);
+    wiring_.summary += gpu_->summary();
   }
 
   /// What can be done with memory is tried between the ranks of a host, if they are not too many for that.
@@ -303,9 +340,9 @@ class Wirer {
 
   Process& process_;
   const Settings& settings_;
+  const WiringRequest& request_;
   int nranks_;
   int rank_;
-  std::function<void(ncclResult_t, const std::string&)> fail_;
   Deadline deadline_;
   Mailbox mailbox_;
   InprocTransport inproc_;
@@ -316,13 +353,13 @@ class Wirer {
   int local_ = 0;            ///< this rank's place among them
   std::vector<Offer> offers_;
   Wiring wiring_;
+  std::optional<GpuWiring> gpu_;
 };
 
 }  // namespace
 
-Wiring makeWiring(Process& process, const Settings& settings, int nranks, const UniqueId& id, int rank,
-                  const std::function<void(ncclResult_t, const std::string&)>& fail) {
-  return Wirer(process, settings, nranks, id, rank, fail).wire();
+Wiring makeWiring(Process& process, const Settings& settings, const WiringRequest& request) {
+  return Wirer(process, settings, request).wire();
 }
 
 }  // namespace tutti

@@ -8,11 +8,12 @@
 
 #include "runtime/bootstrap/unique_id.h"
 #include "runtime/control_plane.h"
-#include "runtime/core/link.h"
+#include "runtime/core/accelerator.h"
 #include "runtime/core/peer.h"
 #include "runtime/core/plan.h"
 #include "runtime/core/rank_status.h"
 #include "runtime/peers.h"
+#include "runtime/pinned_memory.h"
 #include "runtime/process.h"
 #include "transports/network.h"
 #include "transports/peer_memory.h"
@@ -32,12 +33,6 @@ class Board {
   std::vector<RankStatus*> lines_;
 };
 
-/// Links with every other rank, numbered by rank. The entry of this rank itself is empty.
-struct MeshLinks {
-  std::vector<LinkView> inbound;
-  std::vector<LinkView> outbound;
-};
-
 /// The connected surroundings of one rank.
 struct Wiring {
   std::vector<PeerInfo> peers;  ///< by rank
@@ -49,19 +44,31 @@ struct Wiring {
   std::shared_ptr<Segment> memory;        ///< what the ranks of this host share: links, status lines, regions
   std::unique_ptr<Network> network;       ///< links with other hosts; nullptr where there are none
   std::unique_ptr<ControlPlane> control;  ///< as network
-  std::vector<MeshLinks> lanes;
-  MeshLinks packets;
+  std::vector<PinnedMemory> pinned;       ///< what GPUs work on of the memory above
+  std::unique_ptr<GpuRank> gpu;           ///< nullptr: the ranks work on host memory
+  std::vector<LinkRow> lanes;
+  LinkRow packets;
   std::vector<PeerMemory> peer_memory;  ///< by rank: what this rank can do with theirs
   std::vector<MemoryAccess> accepted;   ///< by rank: what they can do with this rank's
   LinkShape shape;                      ///< of the links, fitted to the rank count
   std::string summary;                  ///< how the ranks are connected, for the log
 };
 
+/// What is to be wired.
+struct WiringRequest {
+  int nranks;
+  UniqueId id;
+  int rank;
+  Accelerator* gpus = nullptr;  ///< nullptr: host memory; else the memory of the calling thread's current GPU
+  /// Becomes the communicator's fault when a network link is lost for good; from whatever thread finds it,
+  /// until the network is gone.
+  std::function<void(ncclResult_t, const std::string&)> fail;
+  /// A captured launch runs, and will post to other hosts; see GpuRankOptions.
+  std::function<void()> wake;
+};
+
 /// Meets the other ranks and connects to each of them. Throws Error naming what failed, and where;
 /// then all ranks that are still at it get that error too.
-/// `fail` becomes the communicator's fault when a network link is lost for good; from whatever thread finds
-/// it, until the network is gone.
-Wiring makeWiring(Process& process, const Settings& settings, int nranks, const UniqueId& id, int rank,
-                  const std::function<void(ncclResult_t, const std::string&)>& fail);
+Wiring makeWiring(Process& process, const Settings& settings, const WiringRequest& request);
 
 }  // namespace tutti

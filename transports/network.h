@@ -2,8 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "runtime/core/link.h"
 #include "runtime/core/wait.h"
@@ -18,6 +20,9 @@ class Network : public Progress {
   /// This rank's sides of the links with `peer`, a rank on another host. They live as long as the network.
   virtual LinkView inbound(std::uint32_t lane, int peer) const = 0;
   virtual LinkView outbound(std::uint32_t lane, int peer) const = 0;
+
+  /// All memory of the links, for whoever pins it.
+  virtual std::span<std::byte> memory() = 0;
 
   /// Around what a caller does with the links. Calls nest (several programs as fibres of one thread). leave()
   /// sends what is pending, as far as that does not block.

@@ -20,10 +20,12 @@ namespace tutti {
 
 /// What one rank can do with the memory of another.
 struct MemoryAccess {
-  bool direct = false;   ///< same address space
-  bool regions = false;  ///< maps regions
-  bool copies = false;   ///< reads and writes any memory, by system calls
-  bool network = false;  ///< none of these: bytes are sent, from where they lie
+  bool direct = false;    ///< same address space
+  bool regions = false;   ///< maps regions
+  bool copies = false;    ///< reads and writes any memory, by system calls
+  bool network = false;   ///< none of these: bytes are sent, from where they lie
+  bool gpu = false;       ///< opened the other's GPU memory
+  bool gpu_both = false;  ///< and the other this one's: what each wrote, the other has found
 };
 
 /// Memory of one peer. Used by the thread that carries out operations.

@@ -28,13 +28,18 @@ constexpr std::size_t packetLinkBytes(int local_count) {
   return 2 * sizeof(Counter) + std::size_t{kPacketSlots} * kPacketLines * kPacketLineBytes;
 }
 
+/// Where the links end and the GPU regions begin.
+std::size_t linksEnd(const LinkShape& shape, int local_count) {
+  const auto peers = static_cast<std::size_t>(local_count - 1);
+  return kLinksAt + peers * (shape.lanes * slotLinkBytes(shape) + packetLinkBytes(local_count));
+}
+
 }  // namespace
 
 std::size_t RankMemory::bytes(const LinkShape& shape, int local_count) {
   constexpr std::size_t kPageBytes = 4096;
-  const auto peers = static_cast<std::size_t>(local_count - 1);
   const std::size_t need =
-      kLinksAt + peers * (shape.lanes * slotLinkBytes(shape) + packetLinkBytes(local_count));
+      linksEnd(shape, local_count) + (shape.on_gpu ? aligned(sizeof(GpuRegionTable)) : 0);
   return (need + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
 
@@ -58,6 +63,10 @@ RankStatus& RankMemory::status() const { return *reinterpret_cast<RankStatus*>(d
 RankMemory::AccessRow& RankMemory::access() const { return *reinterpret_cast<AccessRow*>(data_ + kAccessAt); }
 
 RegionTable& RankMemory::regions() const { return *reinterpret_cast<RegionTable*>(data_ + kRegionsAt); }
+
+GpuRegionTable& RankMemory::gpuRegions() const {
+  return *reinterpret_cast<GpuRegionTable*>(data_ + linksEnd(shape_, local_count_));
+}
 
 LinkView RankMemory::link(std::uint32_t lane, int sender) const {
   const std::size_t before = lane * static_cast<std::size_t>(local_count_ - 1) + index(sender);

@@ -1,7 +1,7 @@
 // What one rank shows to the others of its host, in its part of a segment that all of them map:
 //
 //   token │ status line │ access │ regions │ links that it receives by: for each lane and peer │ packet
-//   links: for each peer
+//   links: for each peer │ GPU regions, where the ranks work on GPUs
 //
 // Ranks are counted within the host here: "local". The receiver of a link owns its memory. All-zero memory is
 // a rank that has done nothing yet and links that are empty, so nothing has to be initialised.
@@ -42,6 +42,8 @@ class RankMemory {
   /// Written by the owner before all ranks are connected.
   AccessRow& access() const;
   RegionTable& regions() const;
+  /// Only where the ranks work on GPUs.
+  GpuRegionTable& gpuRegions() const;
 
   /// The link by which the owner receives from `sender`; `peer` of the view is the caller's to set.
   LinkView link(std::uint32_t lane, int sender) const;

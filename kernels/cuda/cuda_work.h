@@ -96,9 +96,6 @@ inline constexpr std::uint64_t kReportedAfterNs = 10'000'000;
 /// Most blocks of one launch: lanes of a collective, or queues of transfers.
 inline constexpr std::uint32_t kCudaMostBlocks = 128;
 
-/// Data bytes of a packet slot as kernels write it: 4 of every 8, the rest being flags. For LinkShape.
-inline constexpr std::uint32_t kCudaPacketBytes = kPacketLines * kPacketLineBytes / 2;
-
 /// One per rank, pinned host memory, zero at the start.
 struct CudaControl {
   // Written by the host.

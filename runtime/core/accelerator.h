@@ -58,6 +58,7 @@ struct GpuOffer {
   std::uint64_t bytes = 0;
   std::array<std::byte, 64> ipc_handle{};
   bool has_ipc_handle = false;
+  std::int32_t ipc_error = 0;  ///< CUDA's, where there is no handle
 };
 
 /// Links of one lane with every other rank, by rank; the entry of the rank itself is empty.
@@ -71,12 +72,12 @@ struct GpuRankOptions {
   int nranks = 1;
   std::vector<int> locals;  ///< ranks of this host, in order
   LinkShape shape;
-  RankStatus* status = nullptr;          ///< this rank's line, in memory that was pinned before
-  std::vector<GpuRegionTable*> regions;  ///< of the ranks of this host, in order
+  RankStatus* status = nullptr;               ///< this rank's line, in memory that was pinned before
+  std::vector<GpuRegionTable*> regions = {};  ///< of the ranks of this host, in order
   std::uint64_t wait_limit_ns = 0;
   /// Set where there are links with other hosts: somebody has to move what kernels post. A captured launch
   /// calls it whenever it runs (a host node before the kernel); it does not block and does not call CUDA.
-  std::function<void()> wake;
+  std::function<void()> wake = {};
 };
 
 /// One operation for a GPU.
@@ -170,8 +171,8 @@ class GpuRank {
   virtual std::uint32_t publish(void* buffer, std::size_t bytes, std::string* note) = 0;
   /// Returns when all peers have closed the region, or after `limit`, then false.
   virtual bool withdraw(std::uint32_t region, std::chrono::milliseconds limit) = 0;
-  /// Maps what peers have published, and closes what they withdrew, unless a kernel of this rank is running.
-  /// Also done by launches. Any thread.
+  /// Maps what peers have published and, unless a kernel of this rank is running or queued, closes what they
+  /// withdrew. Also done by launches. Any thread.
   virtual void meetRegions() = 0;
 
   /// Every wait of every kernel fails from now on. Any thread.

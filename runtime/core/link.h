@@ -58,6 +58,8 @@ static_assert(sizeof(SlotHeader) == 64 && std::is_trivially_copyable_v<SlotHeade
 inline constexpr std::uint32_t kPacketLineBytes = 64;
 inline constexpr std::uint32_t kPacketLines = 128;  ///< per slot
 inline constexpr std::uint32_t kPacketSlots = 2;
+/// Data bytes of a packet slot as GPUs write it: in stores of 8 bytes, of which 4 are data and 4 the flag.
+inline constexpr std::uint32_t kGpuPacketSlotBytes = kPacketLines * kPacketLineBytes / 2;
 
 /// What executors see of a link: where things are. Copied freely; whoever made the link keeps it alive.
 struct LinkView {

@@ -41,10 +41,11 @@ struct Layout {
 
 /// Sizes of the links, equal on all ranks of a communicator (compared when it is made).
 struct LinkShape {
-  std::uint32_t lanes = 1;
+  std::uint32_t lanes = 1;       ///< 0: as many as suit the memory
   std::uint32_t slot_count = 4;  ///< at least 2: a ring step holds one slot while it fills the next
   std::uint32_t slot_bytes = 0;  ///< data bytes per slot, a multiple of 64; 0: as many as suit the rank count
   std::uint32_t packet_bytes = 0;  ///< data bytes per packet slot, as this machine writes packets
+  bool on_gpu = false;             ///< the ranks work on GPU memory
 
   friend bool operator==(const LinkShape&, const LinkShape&) = default;
 };
@@ -62,9 +63,13 @@ struct PlanOverride {
 /// When a rank lends user memory by reference instead of passing it through slots. Its own business: peers
 /// take what comes.
 struct LoanPolicy {
+  static constexpr std::uint64_t kAutomatic = ~std::uint64_t{0};
+  static constexpr std::uint64_t kOnHost = 16 << 20;
+  static constexpr std::uint64_t kOnGpu = 256 << 10;  ///< not measured yet
+
   /// Only in operations on at least so many bytes. While the data fits in the caches, lines that two cores
   /// write in turn cost more than a copy. Measured; see kernels/README.md.
-  std::uint64_t least_bytes = 16 << 20;
+  std::uint64_t least_bytes = kOnHost;
   bool copies = false;  ///< also memory that peers can only copy (process_vm_readv)
   /// Over the network, in slots of at least so many bytes: smaller ones are copied, so that an operation need
   /// not wait until they have arrived.

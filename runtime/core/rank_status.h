@@ -30,6 +30,9 @@ struct alignas(128) RankStatus {
   std::atomic<State> state;
   std::int32_t code;
   std::array<char, 1024> text;
+  /// Not 0: the rank touches memory of others no more, stored with release. GPU memory is freed only when the
+  /// ranks that had opened it are detached.
+  std::atomic<std::uint32_t> detached;
 
   void enter(std::uint64_t operation, const Descriptor& descriptor) {
     const auto raw = std::bit_cast<std::array<std::uint64_t, 2>>(descriptor);

@@ -40,14 +40,21 @@ struct GpuRegionEntry {
   std::uint64_t address;                 ///< in the owner's process
   std::uint64_t offset;                  ///< of the region in its allocation
   std::uint64_t bytes;
-  /// By the place of each rank on the host, written by that rank: number of the region that it has mapped,
-  /// with release; 0: none. Only then does the owner lend by it; only at 0 may the memory be freed.
+  /// By the place of each rank on the host, written by that rank: number of the region that it has mapped;
+  /// with kOpening set while it maps it; 0: none. Only once it is the number alone does the owner lend by it;
+  /// only at 0 may the memory be freed. Sequentially consistent, and so is `number` where it is emptied: a
+  /// peer says that it opens a region, then looks whether it still is there; the owner empties it, then looks
+  /// who has opened it.
   std::array<std::atomic<std::uint32_t>, kMaxMeshRanks> mapped;
+
+  static constexpr std::uint32_t kOpening = 1U << 31;
 };
 
 /// The GPU regions of one rank, in host memory that the ranks of its host map. All zero at the start.
 struct GpuRegionTable {
   static constexpr std::size_t kSize = 64;
+  /// Advanced by the owner after every change of the entries (release): peers look at them only then.
+  std::atomic<std::uint64_t> changes;
   std::array<GpuRegionEntry, kSize> entries;
 
   const GpuRegionEntry& entry(std::uint32_t number) const { return entries[number % kSize]; }

@@ -60,6 +60,13 @@ bool equalIgnoringCase(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [&](char x, char y) { return lower(x) == lower(y); });
 }
 
+DeviceChoice deviceChoice(const Row& row, std::string_view value) {
+  if (equalIgnoringCase(value, "auto")) return DeviceChoice::automatic;
+  if (equalIgnoringCase(value, "cuda")) return DeviceChoice::cuda;
+  if (equalIgnoringCase(value, "host")) return DeviceChoice::host;
+  refuse(row, value, "auto, cuda or host");
+}
+
 using Pick = PlanOverride::Pick;
 using Form = PlanOverride::Form;
 
@@ -128,8 +135,17 @@ constexpr Row kRows[] = {
      [](Settings& s, const Row& r, std::string_view v) {
        s.links.slot_count = static_cast<std::uint32_t>(wholeNumber(r, v, 2, 64));
      }},
-    {{"TUTTI_LANES", "1", "lanes: parts of an operation with links of their own; equal on all ranks"},
+    {{"TUTTI_DEVICE", "auto",
+      "memory that communicators work on: cuda, of the current GPU; host; auto: cuda where a GPU can be "
+      "used"},
+     [](Settings& s, const Row& r, std::string_view v) { s.device = deviceChoice(r, v); }},
+    {{"TUTTI_LANES", "auto",
+      "lanes: parts of an operation with links of their own, on a GPU also blocks of its kernels; equal on "
+      "all "
+      "ranks; auto: 1 on host memory, 8 on GPUs"},
      [](Settings& s, const Row& r, std::string_view v) {
+       s.links.lanes = 0;
+       if (v == "auto") return;
        s.links.lanes = static_cast<std::uint32_t>(wholeNumber(r, v, 1, 16));
      }},
     {{"NCCL_ALGO", "",
@@ -156,11 +172,12 @@ constexpr Row kRows[] = {
       "/packets; before "
       "NCCL_ALGO and NCCL_PROTO; equal on all ranks; default chosen by size"},
      readPlan},
-    {{"TUTTI_LEND_BYTES", "16777216",
+    {{"TUTTI_LEND_BYTES", "auto",
       "operations on at least so many bytes let peers work on registered buffers in place; smaller ones pass "
-      "through slots"},
+      "through slots; auto: 16777216 on host memory, 262144 on GPUs"},
      [](Settings& s, const Row& r, std::string_view v) {
-       s.loans.least_bytes = wholeNumber(r, v, 0, std::uint64_t{1} << 62);
+       s.loans.least_bytes = LoanPolicy::kAutomatic;
+       if (v != "auto") s.loans.least_bytes = wholeNumber(r, v, 0, std::uint64_t{1} << 62);
      }},
     {{"TUTTI_PROCESS_VM", "0",
       "1: ranks of other processes copy large unregistered buffers by process_vm_readv, where the system "

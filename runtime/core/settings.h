@@ -13,6 +13,13 @@
 
 namespace tutti {
 
+/// Whose memory communicators work on.
+enum class DeviceChoice : std::uint8_t {
+  automatic,  ///< a GPU's, where there is one that can be used
+  cuda,
+  host,
+};
+
 enum class LogLevel : std::uint8_t { none, version, warn, info, trace };
 
 /// How ranks of several hosts find and reach each other.
@@ -35,6 +42,7 @@ struct Settings {
   std::chrono::milliseconds init_timeout;   ///< all ranks must have joined by then
   std::chrono::milliseconds timeout;        ///< a live peer must have entered an operation by then; 0 = never
   std::chrono::milliseconds stall_timeout;  ///< progress must be seen within this once all have entered
+  DeviceChoice device = DeviceChoice::automatic;
   LinkShape links;
   PlanOverride plan;
   LoanPolicy loans;

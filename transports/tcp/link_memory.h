@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "runtime/core/link.h"
 
@@ -19,6 +20,8 @@ class LinkMemory {
 
   /// `peer` of the view is the caller's to set.
   LinkView link(std::size_t index) const;
+
+  std::span<std::byte> all() const { return {memory_, bytes_}; }
 
  private:
   std::uint32_t slot_count_;

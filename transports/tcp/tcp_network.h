@@ -69,6 +69,7 @@ class TcpNetwork final : public Network {
   /// This rank's side of a link with a peer that has an address. Valid as long as the network.
   LinkView inbound(std::uint32_t lane, int peer) const override;
   LinkView outbound(std::uint32_t lane, int peer) const override;
+  std::span<std::byte> memory() override { return memory_.all(); }
 
   /// Around everything that a caller does with links. Pairs nest; the outermost one keeps others from
   /// driving.

@@ -1,0 +1,173 @@
+// What a communicator does on a GPU.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "collectives/planner.h"
+#include "runtime/communicator.h"
+#include "runtime/core/extent.h"
+#include "runtime/gpu_remains.h"
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+std::string placeText(const PointerInfo& info) {
+  switch (info.kind) {
+    case PointerInfo::Kind::device:
+      return fmt::format("memory of GPU {}", info.device);
+    case PointerInfo::Kind::managed:
+      return "managed memory";
+    case PointerInfo::Kind::pinned:
+      return "pinned host memory";
+    case PointerInfo::Kind::host:
+      break;
+  }
+  return "host memory, not pinned, or was freed";
+}
+
+}  // namespace
+
+void Communicator::startGpu() {
+  std::vector<int> remote;
+  for (int peer = 0; peer < nranks_; ++peer) {
+    if (!std::ranges::binary_search(wiring_.locals, peer)) remote.push_back(peer);
+  }
+  gpu_work_ =
+      std::make_unique<GpuWork>(*wiring_.gpu, wiring_.network.get(), around_, std::move(remote),
+                                [this](ncclResult_t code, const std::string& text) { fail(code, text); });
+  gpu_watch_ = std::make_unique<Watching>(process_.watcher(), *gpu_work_);
+}
+
+/// A kernel that touches memory it cannot reach takes the whole process's GPU with it; a CPU that does, the
+/// process.
+void Communicator::requireReach(const Task& task) const {
+  if (gpus_ == nullptr && cuda_beside_ == nullptr) return;
+  if (task.descriptor.count == 0) return;
+  const Descriptor& d = task.descriptor;
+  const bool is_collective = task.kind == Task::Kind::collective;
+  const auto require = [&](const char* argument, const void* address) {
+    const PointerInfo info = (gpus_ != nullptr ? gpus_ : cuda_beside_)->inspect(address);
+    const char* call =
+        is_collective ? name(d.collective).data() : (task.kind == Task::Kind::send ? "Send" : "Recv");
+    if (gpus_ == nullptr) {
+      if (info.kind != PointerInfo::Kind::device) return;
+      throw Error(
+          ncclInvalidArgument,
+          fmt::format("{}: {} {} is {}, but this communicator works on host memory. Pass host memory, or "
+                      "set TUTTI_DEVICE=cuda",
+                      call, argument, address, placeText(info)));
+    }
+    const bool is_here = info.kind != PointerInfo::Kind::device || info.device == device_;
+    if (is_here && info.kind != PointerInfo::Kind::host) return;
+    throw Error(
+        ncclInvalidArgument,
+        fmt::format("{}: {} {} is {}, but this communicator works on memory of GPU {}. Allocate it there "
+                    "with cudaMalloc or ncclMemAlloc, or set TUTTI_DEVICE=host for host memory",
+                    call, argument, address, placeText(info), device_));
+  };
+  const bool reads = is_collective ? d.collective != Collective::broadcast || rank_ == d.root
+                                   : task.kind == Task::Kind::send;
+  const bool writes = is_collective ? d.collective != Collective::reduce || rank_ == d.root
+                                    : task.kind == Task::Kind::receive;
+  if (reads) require("sendbuff", task.send);
+  if (writes) require("recvbuff", task.recv);
+}
+
+GpuTask Communicator::gpuCollective(const Task& task) {
+  const Descriptor& d = task.descriptor;
+  const PlannedOperation planned = planOperation(d, wiring_.layout, wiring_.shape, settings_.plan);
+  sayPlan(planned);
+  const Extent extent = extentOf(d.collective, nranks_);
+  const std::uint64_t bytes = d.count * sizeOf(d.type) * std::max(extent.send_blocks, extent.recv_blocks);
+  UserBuffers buffers{static_cast<const std::byte*>(task.send), static_cast<std::byte*>(task.recv)};
+  if (planned.plan.slots == SlotForm::plain && !registrations_.empty()) findRegions(task, buffers);
+  GpuTask result{.kind = GpuTask::Kind::collective,
+                 .plan = planned.plan,
+                 .send = task.send,
+                 .recv = task.recv,
+                 .may_lend = bytes >= settings_.loans.least_bytes,
+                 .input_region = buffers.input_region,
+                 .output_region = buffers.output_region};
+  if (d.op == RedOp::premul_sum) {
+    result.scale_at = task.scalar.at;
+    if (task.scalar.at == nullptr) result.scale = scaleFrom(d.type, task.scalar.data());
+  }
+  return result;
+}
+
+GpuTask Communicator::gpuTransfer(const Task& task) const {
+  const bool is_send = task.kind == Task::Kind::send;
+  GpuTask result{.kind = is_send ? GpuTask::Kind::send : GpuTask::Kind::receive,
+                 .plan = makePointToPointPlan(task.descriptor, nranks_, wiring_.shape),
+                 .send = task.send,
+                 .recv = task.recv,
+                 .peer = task.peer,
+                 .may_lend = task.descriptor.count >= settings_.loans.least_bytes};
+  if (is_send && !registrations_.empty()) {
+    result.input_region = registrations_.find(task.send, task.descriptor.count);
+  }
+  return result;
+}
+
+void Communicator::launchOnGpu(const GpuTasks& tasks) {
+  if (fault_.tripped()) throw faultError();
+  GpuLaunch launch{.streams = tasks.streams};
+  for (const Task& task : tasks.collectives) launch.collectives.push_back(gpuCollective(task));
+  for (const auto& [send, receive] : tasks.to_self) {
+    launch.to_self.emplace_back(gpuTransfer(*send), gpuTransfer(*receive));
+  }
+  for (const auto* queue : tasks.queues) {
+    auto& made = launch.queues.emplace_back();
+    for (const Task& task : *queue) made.push_back(gpuTransfer(task));
+  }
+  try {
+    gpu_work_->launch(launch);
+  } catch (const Error& error) {
+    // Part of it may have been launched, and other ranks may be in it already.
+    fail(error.code(), error.what());
+    throw faultError();
+  }
+}
+
+bool Communicator::finishGpu(std::chrono::milliseconds limit) {
+  if (!gpu_work_->finish(limit)) {
+    around_.warn(
+        fmt::format("kernels of this rank have not ended within {} s: what they wait for has not come",
+                    std::chrono::duration<double>(limit).count()));
+    return false;
+  }
+  wiring_.board[rank_].detached.store(1, std::memory_order_release);
+  return true;
+}
+
+void Communicator::leaveRemains() {
+  gpu_watch_.reset();
+  gpu_work_.reset();
+  GpuRemains remains{.memory = wiring_.memory,
+                     .pinned = std::move(wiring_.pinned),
+                     .watch = std::move(wiring_.watch),
+                     .others = {},
+                     .gpu = std::move(wiring_.gpu),
+                     .is_idle = wiring_.board[rank_].detached.load(std::memory_order_relaxed) != 0};
+  for (const int rank : wiring_.locals) {
+    if (rank != rank_) remains.others.emplace_back(rank, &wiring_.board[rank]);
+  }
+  process_.gpus().graveyard().keep(std::move(remains));
+}
+
+tuttiStatistics_t Communicator::statistics() const {
+  tuttiStatistics_t result = traffic_.statistics();
+  if (wiring_.gpu == nullptr) return result;
+  const GpuMoved moved = wiring_.gpu->moved();
+  result.operations += moved.operations;
+  result.slots_posted += moved.slots;
+  result.payload_slot_bytes += moved.slot_bytes;
+  result.payload_read_bytes += moved.read_bytes;
+  result.payload_written_bytes += moved.written_bytes;
+  result.payload_network_bytes += moved.network_bytes;
+  return result;
+}
+
+}  // namespace tutti

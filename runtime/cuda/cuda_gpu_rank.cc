@@ -1,0 +1,336 @@
+#include "runtime/cuda/cuda_gpu_rank.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "kernels/cuda/cuda_kernels.h"
+#include "runtime/cuda/hardware_queues.h"
+#include "runtime/cuda/kernel_report.h"
+#include "tutti/error.h"
+
+namespace tutti {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+CudaGpuRank::Parts::Parts(OpenedMemory& opened, const Allocations& allocations, const GpuRankOptions& options)
+    : control(allocatePinned(sizeof(CudaControl), "the control of kernels")),
+      stream(makeStream()),
+      links(opened, options),
+      regions(opened, allocations, links, options) {}
+
+CudaGpuRank::CudaGpuRank(OpenedMemory& opened, const Allocations& allocations, const GpuRankOptions& options)
+    : options_(options) {
+  checkCuda(cudaGetDevice(&device_), "cudaGetDevice");
+  const RelaxedCapture relaxed;
+  parts_ = std::make_unique<Parts>(opened, allocations, options);
+  control().wait_limit_ns.store(options.wait_limit_ns, std::memory_order_relaxed);
+}
+
+CudaGpuRank::~CudaGpuRank() {
+  const CurrentDevice current(device_);
+  const RelaxedCapture relaxed;
+  if (!finish(milliseconds(0))) static_cast<void>(parts_.release());
+  parts_.reset();
+}
+
+// Links.
+
+GpuOffer CudaGpuRank::offer() const { return parts_->links.offer(); }
+
+bool CudaGpuRank::connect(int peer, const PeerInfo& info, const GpuOffer& offer, std::string* reason) {
+  const CurrentDevice current(device_);
+  const RelaxedCapture relaxed;
+  if (!parts_->links.connect(peer, info, offer, reason)) return false;
+  const auto shares_gpu = [this](int rank) {
+    return parts_->links.reach(rank) == CudaLinks::Reach::same_gpu;
+  };
+  requireHardwareQueues(1 + static_cast<int>(std::ranges::count_if(options_.locals, shares_gpu)));
+  return true;
+}
+
+bool CudaGpuRank::confirm(int peer) const {
+  const CurrentDevice current(device_);
+  const RelaxedCapture relaxed;
+  return parts_->links.confirm(peer);
+}
+
+void CudaGpuRank::disconnect(int peer) {
+  const CurrentDevice current(device_);
+  const RelaxedCapture relaxed;
+  parts_->links.disconnect(peer);
+}
+
+LinkView CudaGpuRank::inbound(std::uint32_t lane, int peer) const {
+  return parts_->links.inbound(lane, peer);
+}
+LinkView CudaGpuRank::outbound(std::uint32_t lane, int peer) const {
+  return parts_->links.outbound(lane, peer);
+}
+LinkView CudaGpuRank::packetsFrom(int peer) const { return parts_->links.packetsFrom(peer); }
+LinkView CudaGpuRank::packetsTo(int peer) const { return parts_->links.packetsTo(peer); }
+
+void CudaGpuRank::copyToDevice(void* to, const void* from, std::size_t bytes) const {
+  constexpr const char* kCopy = "a copy to the GPU";
+  checkCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, parts_->stream.get()), kCopy);
+  checkCuda(cudaStreamSynchronize(parts_->stream.get()), kCopy);
+}
+
+void CudaGpuRank::start(std::span<const LinkRow> lanes, const LinkRow& packets) {
+  const CurrentDevice current(device_);
+  const RelaxedCapture relaxed;
+  std::vector<CudaLinkEnd> ends;
+  const auto append = [&ends](const std::vector<LinkView>& views) {
+    for (const LinkView& view : views) ends.push_back({.view = view});
+  };
+  for (const LinkRow& row : lanes) append(row.inbound);
+  inbound_ends_ = ends.size();
+  for (const LinkRow& row : lanes) append(row.outbound);
+  append(packets.inbound);
+  append(packets.outbound);
+
+  constexpr std::size_t kEndsAt =
+      (sizeof(CudaRank) + alignof(CudaLinkEnd) - 1) / alignof(CudaLinkEnd) * alignof(CudaLinkEnd);
+  const std::size_t end_bytes = ends.size() * sizeof(CudaLinkEnd);
+  parts_->rank = allocateDevice(kEndsAt + end_bytes, "the ends of links");
+  auto* first = reinterpret_cast<CudaLinkEnd*>(parts_->rank.get() + kEndsAt);
+  CudaRank made{.rank = options_.self.rank,
+                .nranks = options_.nranks,
+                .inbound = first,
+                .outbound = first + inbound_ends_,
+                .regions = parts_->regions.table(),
+                .control = &control(),
+                .status = options_.status};
+  if (!packets.inbound.empty()) {
+    made.packets_in = first + 2 * inbound_ends_;
+    made.packets_out = made.packets_in + packets.inbound.size();
+  }
+  if (end_bytes != 0) copyToDevice(first, ends.data(), end_bytes);
+  copyToDevice(rank(), &made, sizeof(made));
+  checkCuda(loadCudaKernels(), fmt::format("loading Tutti's kernels on GPU {}", device_),
+            "Was Tutti built for this GPU (TUTTI_CUDA_ARCHITECTURES)?");
+}
+
+// Work.
+
+CudaTask CudaGpuRank::taskOf(const GpuTask& task) const {
+  const PeerRegions::Loans loans = parts_->regions.loansOf(task);
+  const auto kind = [&task] {
+    switch (task.kind) {
+      case GpuTask::Kind::send:
+        return CudaTask::Kind::send;
+      case GpuTask::Kind::receive:
+        return CudaTask::Kind::receive;
+      default:
+        return CudaTask::Kind::collective;
+    }
+  }();
+  return {.kind = kind,
+          .peer = task.peer,
+          .plan = task.plan,
+          .input = static_cast<const std::byte*>(task.send),
+          .output = static_cast<std::byte*>(task.recv),
+          .input_region = task.input_region,
+          .output_region = task.output_region,
+          .lends_address = loans.by_address,
+          .lends_region = loans.by_region,
+          .scale = task.scale,
+          .scale_at = task.scale_at};
+}
+
+template <class Queue>
+void CudaGpuRank::inOrder(GpuStream stream, const Queue& queue) {
+  const CurrentDevice current(device_);
+  const RelaxedCapture relaxed;
+  const std::scoped_lock lock(mutex_);
+  try {
+    if (parts_->regions.hasNews()) parts_->regions.meet(isIdle());
+    queue(parts_->order.begin(stream));
+    parts_->order.end(stream);
+  } catch (const Error& error) {
+    // Does it go on failing? Then a kernel has broken the GPU for this process.
+    if (!succeeded(cudaStreamQuery(parts_->stream.get()))) noteFailure(error.what());
+    throw;
+  }
+}
+
+void CudaGpuRank::launchCollective(const GpuTask& task, GpuStream stream) {
+  inOrder(stream, [&](bool is_captured) {
+    if (is_captured && options_.wake) wakeBefore(stream);
+    checkCuda(tutti::launchCollective({.rank = rank(), .task = taskOf(task)}, stream),
+              fmt::format("launching {}", describe(task.plan.descriptor)));
+  });
+}
+
+void CudaGpuRank::launchTransfers(std::span<const std::vector<GpuTask>> queues, GpuStream stream) {
+  std::size_t tasks = 0;
+  for (const auto& queue : queues) tasks += queue.size();
+  if (tasks == 0) return;
+  // More queues than blocks: block b runs queues b, b + blocks, ... They come in rounds, equally numbered on
+  // all ranks, and a transfer only waits for such of earlier rounds.
+  const auto blocks = std::min<std::size_t>(queues.size(), kCudaMostBlocks);
+  inOrder(stream, [&](bool is_captured) {
+    TaskLists::List& list = parts_->lists.take(tasks, blocks);
+    std::uint64_t most_bytes = 0;
+    std::uint32_t filled = 0;
+    for (std::size_t block = 0; block < blocks; ++block) {
+      list.first[block] = filled;
+      std::uint64_t bytes = 0;
+      for (std::size_t queue = block; queue < queues.size(); queue += blocks) {
+        for (const GpuTask& task : queues[queue]) {
+          list.tasks[filled++] = taskOf(task);
+          bytes += task.plan.descriptor.count * sizeOf(task.plan.descriptor.type);
+        }
+      }
+      most_bytes = std::max(most_bytes, bytes);
+    }
+    list.first[blocks] = filled;
+    if (is_captured && options_.wake) wakeBefore(stream);
+    checkCuda(tutti::launchTransfers({.rank = rank(), .tasks = list.tasks, .first = list.first},
+                                     static_cast<std::uint32_t>(blocks), most_bytes, stream),
+              fmt::format("launching {} transfers", tasks));
+    TaskLists::launched(list, stream, is_captured);
+  });
+}
+
+void CudaGpuRank::wakeBefore(GpuStream stream) {
+  const auto wake = [](void* options) { static_cast<GpuRankOptions*>(options)->wake(); };
+  checkCuda(cudaLaunchHostFunc(stream, wake, &options_), "cudaLaunchHostFunc");
+}
+
+void CudaGpuRank::copy(void* to, const void* from, std::size_t bytes, GpuStream stream) {
+  inOrder(stream, [&](bool /*is_captured*/) {
+    checkCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream),
+              fmt::format("copying {} bytes", bytes));
+  });
+}
+
+bool CudaGpuRank::isCapturing(GpuStream stream) const {
+  const CurrentDevice current(device_);
+  return WorkOrder::isCapturing(stream);
+}
+
+void CudaGpuRank::order(GpuStream before, GpuStream after) {
+  const CurrentDevice current(device_);
+  const std::scoped_lock lock(mutex_);
+  parts_->order.join(before, after);
+}
+
+// Regions.
+
+std::uint32_t CudaGpuRank::publish(void* buffer, std::size_t bytes, std::string* note) {
+  const CurrentDevice current(device_);
+  const RelaxedCapture relaxed;
+  const std::scoped_lock lock(mutex_);
+  return parts_->regions.publish(buffer, bytes, note);
+}
+
+bool CudaGpuRank::withdraw(std::uint32_t region, milliseconds limit) {
+  const auto deadline = steady_clock::now() + limit;
+  {
+    const std::scoped_lock lock(mutex_);
+    parts_->regions.withdraw(region);
+  }
+  while (!parts_->regions.areClosed(region)) {
+    if (steady_clock::now() >= deadline) return false;
+    // A peer may wait for this rank just so.
+    meetRegions();
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return true;
+}
+
+void CudaGpuRank::meetRegions() {
+  const std::scoped_lock lock(mutex_);
+  if (is_finished_ || !parts_->regions.hasNews()) return;
+  const CurrentDevice current(device_);
+  const RelaxedCapture relaxed;
+  parts_->regions.meet(isIdle());
+}
+
+/// No kernel of this rank runs or is queued. Throws Error where one broke.
+bool CudaGpuRank::isIdle() const {
+  // Finished last: once the event has passed, both stand still.
+  return parts_->order.isDone() && control().started.load(std::memory_order_acquire) ==
+                                       control().finished.load(std::memory_order_acquire);
+}
+
+// Reports and the end.
+
+void CudaGpuRank::stop() noexcept { control().stop.store(1, std::memory_order_release); }
+
+GpuReport CudaGpuRank::report() const {
+  GpuReport report = readReport(control());
+  if (!report.fault && has_failed_.load(std::memory_order_acquire)) {
+    report.fault.emplace();
+    report.fault->kind = GpuReport::Fault::Kind::failed;
+    report.fault->text = failure_;
+  }
+  return report;
+}
+
+std::uint64_t CudaGpuRank::finished() const { return control().finished.load(std::memory_order_acquire); }
+
+GpuMoved CudaGpuRank::moved() const { return readMoved(control()); }
+
+void CudaGpuRank::noteFailure(const std::string& text) {
+  if (has_failed_.load(std::memory_order_relaxed)) return;
+  failure_ = text;
+  has_failed_.store(true, std::memory_order_release);
+}
+
+/// Whether all work has ended, well or not.
+bool CudaGpuRank::isDone() {
+  try {
+    return parts_->order.isDone();
+  } catch (const Error& error) {
+    noteFailure(error.what());
+    return true;
+  }
+}
+
+bool CudaGpuRank::finish(milliseconds limit) {
+  const CurrentDevice current(device_);
+  const RelaxedCapture relaxed;
+  const auto deadline = steady_clock::now() + limit;
+  while (true) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!is_finished_ && isDone()) {
+        parts_->regions.close();
+        parts_->links.disconnectAll();
+        is_finished_ = true;
+      }
+      if (is_finished_) return true;
+    }
+    if (steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
+template <class Value>
+Value CudaGpuRank::readBack(const Value* at) const {
+  Value value;
+  constexpr const char* kCopy = "a copy from the GPU";
+  checkCuda(cudaMemcpyAsync(&value, at, sizeof(value), cudaMemcpyDefault, parts_->stream.get()), kCopy);
+  checkCuda(cudaStreamSynchronize(parts_->stream.get()), kCopy);
+  return value;
+}
+
+std::optional<std::pair<int, Descriptor>> CudaGpuRank::unreceived() const {
+  if (parts_->rank == nullptr || has_failed_.load(std::memory_order_acquire)) return {};
+  const CurrentDevice current(device_);
+  const CudaRank made = readBack(rank());
+  for (std::size_t index = 0; index < inbound_ends_; ++index) {
+    const CudaLinkEnd end = readBack(made.inbound + index);
+    if (end.view.posted == nullptr) continue;
+    const auto posted = readBack(reinterpret_cast<const std::uint64_t*>(end.view.posted));
+    if (posted <= end.sequence) continue;
+    return std::pair(end.view.peer, readBack(&end.view.header(end.sequence)).descriptor);
+  }
+  return {};
+}
+
+}  // namespace tutti

@@ -1,0 +1,103 @@
+// One rank on a GPU, by the CUDA runtime.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/accelerator.h"
+#include "runtime/cuda/peer_regions.h"
+#include "runtime/cuda/task_lists.h"
+#include "runtime/cuda/work_order.h"
+#include "transports/cuda_ipc/cuda_call.h"
+#include "transports/cuda_ipc/cuda_links.h"
+
+namespace tutti {
+
+/// See GpuRank. Every function makes the rank's device current for its time.
+///
+/// Freeing memory waits for the whole GPU, also for kernels of other communicators: so nothing is freed
+/// before the destructor, and nothing but pinned memory is allocated after start().
+class CudaGpuRank final : public GpuRank {
+ public:
+  /// On the current device. `opened` and `allocations` outlive it.
+  CudaGpuRank(OpenedMemory& opened, const Allocations& allocations, const GpuRankOptions& options);
+  CudaGpuRank(const CudaGpuRank&) = delete;
+  CudaGpuRank& operator=(const CudaGpuRank&) = delete;
+  /// Without a finish() that succeeded, what a kernel may still use is left to the process's end.
+  ~CudaGpuRank() override;
+
+  GpuOffer offer() const override;
+  bool connect(int peer, const PeerInfo& info, const GpuOffer& offer, std::string* reason) override;
+  bool confirm(int peer) const override;
+  void disconnect(int peer) override;
+  LinkView inbound(std::uint32_t lane, int peer) const override;
+  LinkView outbound(std::uint32_t lane, int peer) const override;
+  LinkView packetsFrom(int peer) const override;
+  LinkView packetsTo(int peer) const override;
+  void start(std::span<const LinkRow> lanes, const LinkRow& packets) override;
+
+  void launchCollective(const GpuTask& task, GpuStream stream) override;
+  void launchTransfers(std::span<const std::vector<GpuTask>> queues, GpuStream stream) override;
+  void copy(void* to, const void* from, std::size_t bytes, GpuStream stream) override;
+  bool isCapturing(GpuStream stream) const override;
+  void order(GpuStream before, GpuStream after) override;
+
+  std::uint32_t publish(void* buffer, std::size_t bytes, std::string* note) override;
+  bool withdraw(std::uint32_t region, std::chrono::milliseconds limit) override;
+  void meetRegions() override;
+
+  void stop() noexcept override;
+  GpuReport report() const override;
+  std::uint64_t finished() const override;
+  GpuMoved moved() const override;
+  std::optional<std::pair<int, Descriptor>> unreceived() const override;
+  bool finish(std::chrono::milliseconds limit) override;
+
+ private:
+  /// What kernels use, and what waits for them.
+  struct Parts {
+    Parts(OpenedMemory& opened, const Allocations& allocations, const GpuRankOptions& options);
+    PinnedMemory<std::byte> control;
+    OwnedStream stream;            ///< for copies of the host
+    DeviceMemory<std::byte> rank;  ///< a CudaRank, then its link ends
+    WorkOrder order;
+    TaskLists lists;
+    CudaLinks links;
+    PeerRegions regions;
+  };
+  CudaControl& control() const { return *reinterpret_cast<CudaControl*>(parts_->control.get()); }
+  CudaRank* rank() const { return reinterpret_cast<CudaRank*>(parts_->rank.get()); }
+
+  /// Queues work on the stream in the rank's order; queue(is_captured) does it.
+  template <class Queue>
+  void inOrder(GpuStream stream, const Queue& queue);
+  /// Whenever the captured work runs, somebody is told beforehand.
+  void wakeBefore(GpuStream stream);
+  CudaTask taskOf(const GpuTask& task) const;
+  bool isIdle() const;
+  bool isDone();
+  void noteFailure(const std::string& text);
+  void copyToDevice(void* to, const void* from, std::size_t bytes) const;
+  template <class Value>
+  Value readBack(const Value* at) const;
+
+  GpuRankOptions options_;
+  int device_ = -1;
+  mutable std::mutex mutex_;  ///< parts, except for control, once started
+  std::unique_ptr<Parts> parts_;
+  std::size_t inbound_ends_ = 0;
+  std::atomic<bool> has_failed_ = false;  ///< release, after failure_ was written once
+  std::string failure_;
+  bool is_finished_ = false;
+};
+
+}  // namespace tutti

@@ -1,0 +1,44 @@
+#include "runtime/cuda/host_pins.h"
+
+#include <fmt/format.h>
+
+#include "transports/cuda_ipc/cuda_call.h"
+#include "tutti/error.h"
+
+namespace tutti {
+
+void HostPins::pin(void* address, std::size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = pieces_.find(address);
+  if (found != pieces_.end()) {
+    if (found->second.bytes < bytes) {
+      throw Error(ncclInternalError,
+                  fmt::format("{} bytes at {} are pinned, and not {}", found->second.bytes, address, bytes));
+    }
+    ++found->second.users;
+    return;
+  }
+  checkCuda(cudaHostRegister(address, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped),
+            fmt::format("cudaHostRegister of {} bytes", bytes),
+            "Host memory that GPUs use must be lockable: see the limits of the container and `ulimit -l`");
+  void* as_seen_by_gpu = nullptr;
+  const cudaError_t error = cudaHostGetDevicePointer(&as_seen_by_gpu, address, 0);
+  if (!succeeded(error) || as_seen_by_gpu != address) {
+    succeeded(cudaHostUnregister(address));
+    throw Error(ncclUnhandledCudaError,
+                fmt::format("this GPU does not see host memory at its own address (cudaHostGetDevicePointer: "
+                            "{}), which Tutti needs",
+                            inWords(error)));
+  }
+  pieces_.emplace(address, Piece{.bytes = bytes, .users = 1});
+}
+
+void HostPins::unpin(void* address) noexcept {
+  const std::scoped_lock lock(mutex_);
+  const auto found = pieces_.find(address);
+  if (found == pieces_.end() || --found->second.users > 0) return;
+  succeeded(cudaHostUnregister(address));
+  pieces_.erase(found);
+}
+
+}  // namespace tutti

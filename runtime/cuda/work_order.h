@@ -1,0 +1,46 @@
+// The order of one rank's work on its GPU: one after the other, whatever streams it came on.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "transports/cuda_ipc/cuda_call.h"
+
+namespace tutti {
+
+/// Used by one thread at a time, with the rank's device current. Functions throw Error.
+///
+/// One event stands for the rank's latest work: each piece waits for it and then records it. Captured work
+/// does both as nodes of its graph (external event nodes), so that replays are in order with each other and
+/// with work that is queued directly. Pieces within one capture depend on each other by the graph's edges.
+class WorkOrder {
+ public:
+  WorkOrder() : last_(makeEvent()), inside_(makeEvent()), fork_(makeEvent()) {}
+
+  static bool isCapturing(cudaStream_t stream);
+
+  /// Before a piece of work is queued on `stream`: the stream waits for all earlier ones. Returns whether the
+  /// stream is being captured.
+  bool begin(cudaStream_t stream);
+  /// After it was queued.
+  void end(cudaStream_t stream);
+
+  /// What is queued on `after` from now on waits for what is queued on `before` by now.
+  void join(cudaStream_t before, cudaStream_t after);
+
+  /// Whether all work has run, replays that have started included. Throws Error where a kernel broke.
+  bool isDone() const;
+
+ private:
+  OwnedEvent last_;
+  OwnedEvent inside_;  ///< the latest work of the capture capture_
+  OwnedEvent fork_;
+  // Of the latest piece of work.
+  std::optional<std::uint64_t> capture_;  ///< nothing: it was queued directly
+  std::optional<std::uint64_t> stream_;   ///< id, which no other stream ever gets; nothing: no piece yet
+  bool was_captured_ = false;             ///< any piece: replays may come at any time, on any stream
+};
+
+}  // namespace tutti

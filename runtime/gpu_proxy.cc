@@ -1,0 +1,78 @@
+#include "runtime/gpu_proxy.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+using std::chrono::microseconds;
+
+/// Passes that one turn of the network lasts: between turns others may have it.
+constexpr int kPassesPerTurn = 16;
+
+}  // namespace
+
+GpuProxy::GpuProxy(Network& network, const GpuRank& gpu, std::vector<int> peers)
+    : network_(network), gpu_(gpu), peers_(std::move(peers)), wakeup_(::eventfd(0, EFD_CLOEXEC)) {
+  if (!wakeup_) throw Error(ncclSystemError, fmt::format("eventfd: {}", std::strerror(errno)));
+  thread_ = std::thread([this] { serve(); });
+}
+
+GpuProxy::~GpuProxy() {
+  stop();
+  thread_.join();
+}
+
+void GpuProxy::wake() noexcept {
+  expected_.fetch_add(1, std::memory_order_release);
+  const std::uint64_t one = 1;
+  // Fails only where the counter is full, and then the thread is awake.
+  [[maybe_unused]] const auto written = ::write(wakeup_.get(), &one, sizeof(one));
+}
+
+void GpuProxy::stop() noexcept {
+  stopping_.store(true, std::memory_order_release);
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(wakeup_.get(), &one, sizeof(one));
+}
+
+bool GpuProxy::hasWork() const { return gpu_.finished() < expected_.load(std::memory_order_acquire); }
+
+/// What has been posted and released goes out, what has arrived comes in. True while the links are in use.
+bool GpuProxy::pass() {
+  for (const int peer : peers_) {
+    network_.push(peer);
+    network_.poll(peer);
+  }
+  return hasWork();
+}
+
+void GpuProxy::serve() {
+  while (!stopping_.load(std::memory_order_acquire)) {
+    std::uint64_t count = 0;
+    if (::read(wakeup_.get(), &count, sizeof(count)) < 0 && errno != EINTR) return;
+    const auto since = std::chrono::steady_clock::now();
+    while (hasWork() && !stopping_.load(std::memory_order_acquire)) {
+      network_.enter();
+      bool goes_on = true;
+      for (int i = 0; goes_on && i < kPassesPerTurn; ++i) goes_on = pass();
+      const auto busy = std::chrono::steady_clock::now() - since;
+      if (goes_on) network_.nap(busy < std::chrono::milliseconds(5) ? microseconds(20) : microseconds(200));
+      network_.leave();
+      ::sched_yield();
+    }
+  }
+}
+
+}  // namespace tutti

@@ -1,0 +1,47 @@
+// Moves what kernels post to other hosts: a kernel cannot write to a socket.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "runtime/core/accelerator.h"
+#include "runtime/core/unique_fd.h"
+#include "transports/network.h"
+
+namespace tutti {
+
+/// A thread that drives the network links of one rank while kernels of the rank run, and sleeps otherwise.
+///
+/// It looks at the links' counters, since nothing calls it when a kernel posts: without a pause while there
+/// is something to move, then every 20 µs, after some milliseconds every 200 µs. That is what it adds to the
+/// latency of a slot.
+class GpuProxy {
+ public:
+  /// `peers`: the ranks of other hosts. All outlive this.
+  GpuProxy(Network& network, const GpuRank& gpu, std::vector<int> peers);
+  GpuProxy(const GpuProxy&) = delete;
+  GpuProxy& operator=(const GpuProxy&) = delete;
+  ~GpuProxy();
+
+  /// One more kernel is about to run. From any thread, also one of CUDA's own; takes no lock.
+  void wake() noexcept;
+  /// Kernels may never end any more: from now on nobody is served.
+  void stop() noexcept;
+
+ private:
+  void serve();
+  bool hasWork() const;
+  bool pass();
+
+  Network& network_;
+  const GpuRank& gpu_;
+  std::vector<int> peers_;
+  UniqueFd wakeup_;
+  std::atomic<std::uint64_t> expected_{0};  ///< kernels that were announced
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;  ///< last: it uses all of the above
+};
+
+}  // namespace tutti

@@ -1,0 +1,78 @@
+#include "runtime/gpu_wiring.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/peers.h"
+
+namespace tutti {
+
+GpuWiring::GpuWiring(Process& process, Wiring& wiring, Bootstrap& bootstrap, int local,
+                     std::function<RankMemory(int)> memoryOf)
+    : process_(process),
+      wiring_(wiring),
+      bootstrap_(bootstrap),
+      local_(local),
+      memoryOf_(std::move(memoryOf)),
+      reaches_(wiring.locals.size()),
+      reasons_(wiring.locals.size()) {}
+
+void GpuWiring::open(Accelerator& gpus, const Settings& settings, const std::function<void()>& wake) {
+  wiring_.pinned.emplace_back(gpus, wiring_.memory->data(), wiring_.memory->bytes());
+  GpuRankOptions options{.self = peerAt(local_),
+                         .nranks = static_cast<int>(wiring_.peers.size()),
+                         .locals = wiring_.locals,
+                         .shape = wiring_.shape,
+                         .status = &memoryOf_(local_).status()};
+  for (int local = 0; local < localCount(); ++local)
+    options.regions.push_back(&memoryOf_(local).gpuRegions());
+  // The Watcher looks at deadlines; that of the kernels is for a process whose Watcher is gone.
+  const auto longest = std::max(settings.timeout, settings.stall_timeout) + std::chrono::seconds(30);
+  if (settings.timeout.count() != 0 && settings.stall_timeout.count() != 0) {
+    options.wait_limit_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(longest).count());
+  }
+  if (wiring_.layout.hosts > 1) options.wake = wake;
+  wiring_.gpu = gpus.makeRank(options);
+  const auto offers = bootstrap_.allGather(wiring_.gpu->offer());
+  if (localCount() > kMaxMeshRanks) return;
+  for (int local = 0; local < localCount(); ++local) {
+    if (local == local_) continue;
+    mine(local).gpu =
+        wiring_.gpu->connect(rankAt(local), peerAt(local), offers[static_cast<std::size_t>(rankAt(local))],
+                             &reasons_[static_cast<std::size_t>(local)]);
+  }
+}
+
+void GpuWiring::settle() {
+  const bool tries = localCount() <= kMaxMeshRanks;
+  for (int local = 0; tries && local < localCount(); ++local) {
+    if (local == local_) continue;
+    mine(local).gpu_both = mine(local).gpu && theirs(local).gpu && wiring_.gpu->confirm(rankAt(local));
+  }
+  bootstrap_.barrier();
+  for (int local = 0; local < localCount(); ++local) {
+    if (local == local_) continue;
+    const auto at = static_cast<std::size_t>(local);
+    reaches_[at] = tries && mine(local).gpu_both && theirs(local).gpu_both;
+    if (reaches_[at]) continue;
+    wiring_.gpu->disconnect(rankAt(local));
+    if (reasons_[at].empty())
+      reasons_[at] = "it cannot reach this rank's, or what was written did not arrive";
+    process_.log().write(LogLevel::warn, peerAt(local_).rank,
+                         fmt::format("GPU memory of {} is not used: {}. Their links go through pinned host "
+                                     "memory",
+                                     describe(peerAt(local)), reasons_[at]));
+  }
+}
+
+std::string GpuWiring::summary() const {
+  const auto reached = std::ranges::count(reaches_, true);
+  const auto others = localCount() - 1;
+  if (others == 0) return "";
+  return fmt::format("; GPU memory of {} of them in reach{}", reached,
+                     reached < others ? ", pinned host memory for the others" : "");
+}
+
+}  // namespace tutti

@@ -1,0 +1,100 @@
+#include "runtime/gpu_work.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "tutti/error.h"
+
+namespace tutti {
+
+GpuWork::GpuWork(GpuRank& gpu, Network* network, const Surroundings& around,
+                 const std::vector<int>& remote_peers,
+                 std::function<void(ncclResult_t, const std::string&)> fail)
+    : gpu_(gpu), around_(around), fail_(std::move(fail)), attention_(::eventfd(0, EFD_CLOEXEC)) {
+  if (!attention_) throw Error(ncclSystemError, fmt::format("eventfd: {}", std::strerror(errno)));
+  if (network != nullptr) proxy_ = std::make_unique<GpuProxy>(*network, gpu, remote_peers);
+}
+
+GpuWork::~GpuWork() = default;
+
+void GpuWork::launch(const GpuLaunch& launch) {
+  const GpuStream stream = launch.streams.front();
+  for (const GpuStream other : launch.streams) {
+    if (other != stream) gpu_.order(other, stream);
+  }
+  // In a captured launch a host node wakes the proxy each time it runs.
+  const bool wakes = proxy_ != nullptr && !gpu_.isCapturing(stream);
+  for (const GpuTask& task : launch.collectives) {
+    if (wakes) proxy_->wake();
+    gpu_.launchCollective(task, stream);
+  }
+  for (const auto& [send, receive] : launch.to_self) {
+    gpu_.copy(receive.recv, send.send, send.plan.descriptor.count, stream);
+  }
+  if (!launch.queues.empty()) {
+    if (wakes) proxy_->wake();
+    gpu_.launchTransfers(launch.queues, stream);
+  }
+  for (const GpuStream other : launch.streams) {
+    if (other != stream) gpu_.order(stream, other);
+  }
+}
+
+void GpuWork::stop() noexcept {
+  gpu_.stop();
+  if (proxy_ != nullptr) proxy_->stop();
+}
+
+bool GpuWork::finish(std::chrono::milliseconds limit) { return gpu_.finish(limit); }
+
+GpuWork::Attention GpuWork::startAttention(const GpuReport::Wait& wait) const {
+  const auto now = std::chrono::steady_clock::now();
+  if (isTransfer(wait.descriptor)) {
+    return {now, std::make_unique<TransferMonitor>(around_, wait.descriptor, wait.is_send)};
+  }
+  return {now, std::make_unique<CollectiveMonitor>(around_, wait.operation, wait.descriptor)};
+}
+
+void GpuWork::lookAt(const GpuReport::Wait& wait) {
+  const auto found = waits_.find(wait.serial);
+  if (found == waits_.end()) {
+    waits_.emplace(wait.serial, startAttention(wait));
+    return;
+  }
+  const auto waited = std::chrono::steady_clock::now() - found->second.since;
+  std::visit([&](const auto& monitor) { monitor->inspect(wait.peer, waited); }, found->second.monitor);
+}
+
+void GpuWork::tell(const GpuReport::Fault& fault) {
+  if (fault.kind != GpuReport::Fault::Kind::differs) return fail_(ncclInternalError, fault.text);
+  const GpuReport::Wait wait{.descriptor = fault.ours, .peer = fault.peer};
+  std::visit([&](const auto& monitor) { monitor->differs(fault.peer, fault.theirs); },
+             startAttention(wait).monitor);
+}
+
+Watched::Next GpuWork::attend() {
+  constexpr auto kWhileRunning = std::chrono::milliseconds(20);
+  constexpr auto kIdle = std::chrono::milliseconds(100);
+  const GpuReport report = gpu_.report();
+  if (!around_.fault.tripped()) {
+    if (report.fault) tell(*report.fault);
+    std::erase_if(waits_, [&report](const auto& known) {
+      return std::ranges::find(report.waits, known.first, &GpuReport::Wait::serial) == report.waits.end();
+    });
+    for (const GpuReport::Wait& wait : report.waits) {
+      if (!around_.fault.tripped()) lookAt(wait);
+    }
+    // A monitor tripped it; now it is told to all.
+    if (around_.fault.tripped()) fail_(around_.fault.code(), around_.fault.message());
+  }
+  const bool runs = report.started != report.finished;
+  if (!runs) gpu_.meetRegions();
+  return {.when_readable = false, .delay = runs ? kWhileRunning : kIdle};
+}
+
+}  // namespace tutti

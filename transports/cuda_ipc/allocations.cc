@@ -1,0 +1,112 @@
+#include "transports/cuda_ipc/allocations.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <iterator>
+
+#include "transports/cuda_ipc/driver.h"
+
+namespace tutti {
+namespace {
+
+// Smaller allocations share a block of this size, and whoever opens one of them maps the whole block.
+constexpr std::size_t kGranularity = std::size_t{2} << 20;
+
+constexpr const char* kNotShareable =
+    "memory of pools (cudaMallocAsync), memory that is mapped piecemeal (such as PyTorch's expandable "
+    "segments) "
+    "and managed memory cannot be mapped by other processes; memory of ncclMemAlloc or cudaMalloc can";
+
+}  // namespace
+
+cudaError_t exportHandle(const void* address, IpcHandle* handle) {
+  cudaIpcMemHandle_t made;
+  const cudaError_t error = cudaIpcGetMemHandle(&made, const_cast<void*>(address));
+  if (succeeded(error)) *handle = std::bit_cast<IpcHandle>(made);
+  return error;
+}
+
+std::string ipcRemedy(cudaError_t error) {
+  switch (error) {
+    case cudaErrorNotSupported:
+      return "CUDA IPC does not work here (WSL, some virtual machines, and Tegra do not have it)";
+    case cudaErrorPeerAccessUnsupported:
+      return "the GPUs have no peer access to each other; nvidia-smi topo -p2p r shows who has";
+    case cudaErrorInvalidValue:
+    case cudaErrorMapBufferObjectFailed:
+    case cudaErrorInvalidResourceHandle:
+    case cudaErrorDeviceUninitialized:
+      return "in containers, both sides need one IPC and one PID namespace (docker run --ipc=host "
+             "--pid=host, or "
+             "one container), and the same user";
+    case cudaErrorMemoryAllocation:
+      return "the GPU's memory or address space is used up";
+    default:
+      return "data goes by host memory instead";
+  }
+}
+
+void* Allocations::allocate(std::size_t bytes) {
+  const std::size_t rounded = (bytes + kGranularity - 1) / kGranularity * kGranularity;
+  Block block{.memory = allocateDevice(rounded, "ncclMemAlloc"), .bytes = rounded};
+  void* address = block.memory.get();
+  const std::scoped_lock lock(mutex_);
+  blocks_.emplace(reinterpret_cast<std::uintptr_t>(address), std::move(block));
+  return address;
+}
+
+bool Allocations::free(void* address) {
+  decltype(blocks_)::node_type block;  // freed outside of the lock, since that waits for the device
+  const std::scoped_lock lock(mutex_);
+  block = blocks_.extract(reinterpret_cast<std::uintptr_t>(address));
+  return !block.empty();
+}
+
+std::pair<std::byte*, std::size_t> Allocations::find(const void* address) const {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const std::scoped_lock lock(mutex_);
+  const auto after = blocks_.upper_bound(at);
+  if (after == blocks_.begin()) return {};
+  const auto& [begin, block] = *std::prev(after);
+  if (at - begin >= block.bytes) return {};
+  return {block.memory.get(), block.bytes};
+}
+
+bool Allocations::isShareable(const void* address) const {
+  if (find(address).first != nullptr) return true;
+  const auto known = askDriver(address);
+  return known && known->has_ipc;
+}
+
+bool Allocations::exportMemory(const void* address, std::size_t bytes, ExportedMemory* exported,
+                               std::string* reason) const {
+  auto [base, allocated] = find(address);
+  if (base == nullptr) {
+    const auto known = askDriver(address);
+    if (known && !known->has_ipc) {
+      *reason = kNotShareable;
+      return false;
+    }
+    if (known) {
+      base = known->base;
+      allocated = known->bytes;
+    }
+  }
+  if (const cudaError_t error = exportHandle(address, &exported->handle); error != cudaSuccess) {
+    *reason = fmt::format("cudaIpcGetMemHandle: {}: {}", inWords(error),
+                          error == cudaErrorInvalidValue ? kNotShareable : ipcRemedy(error));
+    return false;
+  }
+  if (base == nullptr) {
+    *reason = "the driver does not tell where its allocation begins; memory of ncclMemAlloc could be mapped";
+    return false;
+  }
+  exported->offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base);
+  if (exported->offset + bytes <= allocated) return true;
+  *reason = fmt::format("{} bytes from byte {} of an allocation of {} bytes are not one piece of memory",
+                        bytes, exported->offset, allocated);
+  return false;
+}
+
+}  // namespace tutti

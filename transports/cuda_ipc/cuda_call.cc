@@ -1,0 +1,73 @@
+#include "transports/cuda_ipc/cuda_call.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "tutti/error.h"
+
+namespace tutti {
+
+std::string inWords(cudaError_t error) {
+  return fmt::format("{} ({})", cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
+bool succeeded(cudaError_t error) {
+  if (error == cudaSuccess) return true;
+  cudaGetLastError();
+  return false;
+}
+
+void checkCuda(cudaError_t error, std::string_view what, std::string_view remedy) {
+  if (succeeded(error)) return;
+  throw Error(ncclUnhandledCudaError,
+              fmt::format("{}: {}{}{}", what, inWords(error), remedy.empty() ? "" : ". ", remedy));
+}
+
+CurrentDevice::CurrentDevice(int device) noexcept {
+  int current = -1;
+  if (!succeeded(cudaGetDevice(&current)) || current == device) return;
+  if (succeeded(cudaSetDevice(device))) before_ = current;
+}
+
+CurrentDevice::~CurrentDevice() {
+  if (before_ >= 0) succeeded(cudaSetDevice(before_));
+}
+
+DeviceMemory<std::byte> allocateDevice(std::size_t bytes, std::string_view what) {
+  void* memory = nullptr;
+  const cudaError_t error = cudaMalloc(&memory, bytes);
+  if (error != cudaSuccess) {
+    std::size_t free_bytes = 0;
+    std::size_t all_bytes = 0;
+    const bool is_known = succeeded(cudaMemGetInfo(&free_bytes, &all_bytes));
+    checkCuda(error, fmt::format("cudaMalloc of {} bytes for {}", bytes, what),
+              is_known ? fmt::format("{} of {} bytes are free on this GPU. Free memory, or lower "
+                                     "TUTTI_SLOT_BYTES, TUTTI_SLOTS or TUTTI_LANES",
+                                     free_bytes, all_bytes)
+                       : std::string());
+  }
+  return DeviceMemory<std::byte>(static_cast<std::byte*>(memory));
+}
+
+PinnedMemory<std::byte> allocatePinned(std::size_t bytes, std::string_view what) {
+  void* memory = nullptr;
+  checkCuda(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped),
+            fmt::format("cudaHostAlloc of {} bytes for {}", bytes, what));
+  std::memset(memory, 0, bytes);
+  return PinnedMemory<std::byte>(static_cast<std::byte*>(memory));
+}
+
+OwnedStream makeStream() {
+  cudaStream_t stream = nullptr;
+  checkCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  return OwnedStream(stream);
+}
+
+OwnedEvent makeEvent() {
+  cudaEvent_t event = nullptr;
+  checkCuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  return OwnedEvent(event);
+}
+
+}  // namespace tutti

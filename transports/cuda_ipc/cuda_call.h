@@ -1,0 +1,77 @@
+// Calls of the CUDA runtime: failures in words, and what a call finds around it and has to leave there.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace tutti {
+
+/// As the CUDA runtime says it: "out of memory (cudaErrorMemoryAllocation)".
+std::string inWords(cudaError_t error);
+
+/// Whether the call went well. An error is not left behind for the program's own cudaGetLastError.
+bool succeeded(cudaError_t error);
+
+/// Throws Error(ncclUnhandledCudaError, "`what`: `words`. `remedy`") unless the call went well.
+void checkCuda(cudaError_t error, std::string_view what, std::string_view remedy = {});
+
+/// Makes a device current in this thread for a scope. Calls that take no device work on the current one.
+/// Where that fails, so do the calls in the scope.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(int device) noexcept;
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+  ~CurrentDevice();
+
+ private:
+  int before_ = -1;  ///< -1: nothing to restore
+};
+
+/// While a stream is being captured, CUDA forbids calls such as allocations, which might have been meant to
+/// be captured. In this scope they are allowed in this thread.
+class RelaxedCapture {
+ public:
+  RelaxedCapture() { exchange(); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+  ~RelaxedCapture() { exchange(); }
+
+ private:
+  void exchange() { succeeded(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+/// Owners. Their functions that make one work on the current device and throw Error.
+struct DeviceMemoryDeleter {
+  void operator()(void* memory) const noexcept { succeeded(cudaFree(memory)); }
+};
+struct PinnedMemoryDeleter {
+  void operator()(void* memory) const noexcept { succeeded(cudaFreeHost(memory)); }
+};
+struct StreamDeleter {
+  void operator()(cudaStream_t stream) const noexcept { succeeded(cudaStreamDestroy(stream)); }
+};
+struct EventDeleter {
+  void operator()(cudaEvent_t event) const noexcept { succeeded(cudaEventDestroy(event)); }
+};
+template <class T>
+using DeviceMemory = std::unique_ptr<T, DeviceMemoryDeleter>;
+template <class T>
+using PinnedMemory = std::unique_ptr<T, PinnedMemoryDeleter>;
+using OwnedStream = std::unique_ptr<CUstream_st, StreamDeleter>;
+using OwnedEvent = std::unique_ptr<CUevent_st, EventDeleter>;
+
+/// `what`: for the message, such as "links".
+DeviceMemory<std::byte> allocateDevice(std::size_t bytes, std::string_view what);
+/// Host memory that all GPUs can use by its address, all zero.
+PinnedMemory<std::byte> allocatePinned(std::size_t bytes, std::string_view what);
+/// Not ordered with the default stream.
+OwnedStream makeStream();
+/// Without a time.
+OwnedEvent makeEvent();
+
+}  // namespace tutti

@@ -1,0 +1,55 @@
+#include "transports/cuda_ipc/driver.h"
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include "transports/cuda_ipc/cuda_call.h"
+
+namespace tutti {
+namespace {
+
+/// Each as the driver names it, in the version that its type here has.
+struct DriverFunctions {
+  CUresult (*memGetAddressRange)(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) = nullptr;
+  CUresult (*pointerGetAttribute)(void* data, CUpointer_attribute attribute, CUdeviceptr address) = nullptr;
+};
+
+template <class Function>
+void find(const char* name, Function& function) {
+  constexpr unsigned int kVersion = 12000;
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+  if (succeeded(cudaGetDriverEntryPointByVersion(name, &found, kVersion, cudaEnableDefault, &result)) &&
+      result == cudaDriverEntryPointSuccess) {
+    function = reinterpret_cast<Function>(found);
+  }
+}
+
+const DriverFunctions& driver() {
+  static const DriverFunctions kFunctions = [] {
+    DriverFunctions functions;
+    find("cuMemGetAddressRange", functions.memGetAddressRange);
+    find("cuPointerGetAttribute", functions.pointerGetAttribute);
+    return functions;
+  }();
+  return kFunctions;
+}
+
+}  // namespace
+
+std::optional<DriverAllocation> askDriver(const void* address) {
+  const DriverFunctions& functions = driver();
+  if (functions.memGetAddressRange == nullptr || functions.pointerGetAttribute == nullptr) return {};
+  const auto at = reinterpret_cast<CUdeviceptr>(address);
+  CUdeviceptr base = 0;
+  DriverAllocation found;
+  if (functions.memGetAddressRange(&base, &found.bytes, at) != CUDA_SUCCESS) return {};
+  found.base = reinterpret_cast<std::byte*>(base);
+  int has_ipc = 0;
+  found.has_ipc = functions.pointerGetAttribute(&has_ipc, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+                                                at) == CUDA_SUCCESS &&
+                  has_ipc != 0;
+  return found;
+}
+
+}  // namespace tutti

@@ -1,0 +1,22 @@
+// All that is asked of the CUDA driver itself; everything else goes through the CUDA runtime. Its functions
+// are found at run time, so nothing links against libcuda.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+namespace tutti {
+
+/// The allocation that an address of a GPU's memory lies in.
+struct DriverAllocation {
+  std::byte* base = nullptr;
+  std::size_t bytes = 0;
+  /// Whether other processes can map it by cudaIpcGetMemHandle: memory of cudaMalloc, not of pools
+  /// (cudaMallocAsync), nor mapped piecemeal (VMM: PyTorch's expandable segments), nor managed.
+  bool has_ipc = false;
+};
+
+/// Nothing where the driver does not know the address, or does not offer these questions.
+std::optional<DriverAllocation> askDriver(const void* address);
+
+}  // namespace tutti

@@ -1,0 +1,53 @@
+// GPU memory of other processes that this process has opened.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "transports/cuda_ipc/allocations.h"
+
+namespace tutti {
+
+/// The opened allocations of a process: each is opened once per device, however many use it. Thread-safe.
+/// Outlives what it returns.
+class OpenedMemory {
+ public:
+  class Closer {
+   public:
+    Closer() = default;
+    Closer(OpenedMemory* owner, int device, const IpcHandle& handle)
+        : owner_(owner), device_(device), handle_(handle) {}
+    void operator()(std::byte* /*base*/) const noexcept { owner_->close(device_, handle_); }
+
+   private:
+    OpenedMemory* owner_ = nullptr;
+    int device_ = -1;
+    IpcHandle handle_{};
+  };
+  /// The base of the allocation, as `device` sees it, until the pointer's end.
+  using Mapping = std::unique_ptr<std::byte, Closer>;
+
+  OpenedMemory() = default;
+  OpenedMemory(const OpenedMemory&) = delete;
+  OpenedMemory& operator=(const OpenedMemory&) = delete;
+
+  /// For `device`, which gets access to the exporter's GPU. Empty, with *reason set, where it fails. May wait
+  /// for kernels that run on the device.
+  Mapping open(int device, const IpcHandle& handle, std::string* reason);
+
+ private:
+  struct Entry {
+    std::byte* base = nullptr;
+    int users = 0;
+  };
+  void close(int device, const IpcHandle& handle) noexcept;
+
+  std::mutex mutex_;
+  std::map<std::pair<int, IpcHandle>, Entry> entries_;
+};
+
+}  // namespace tutti
