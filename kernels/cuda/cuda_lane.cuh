@@ -40,6 +40,7 @@ class CudaLane {
 
   /// Takes on a task. `lane` numbers the block's lane; transfers use lane 0, whatever their block.
   __device__ void begin(const CudaTask& task, std::uint32_t lane) {
+    __syncthreads();  // all have done with the task before
     if (threadIdx.x == 0) {
       task_ = task;
       work_ = laneWork(task.plan, rank_->rank, lane);
