@@ -21,10 +21,11 @@ namespace tutti {
 
 /// What one communicator launches together.
 struct GpuLaunch {
-  std::vector<GpuTask> collectives;                  ///< in order
-  std::vector<std::pair<GpuTask, GpuTask>> to_self;  ///< sends and receives of the rank to and from itself
-  std::vector<std::vector<GpuTask>> queues;          ///< transfers, side by side, after the collectives
-  std::vector<GpuStream> streams;                    ///< all work runs on the first, ordered with the others
+  std::vector<GpuTask> collectives = {};  ///< in order
+  std::vector<std::pair<GpuTask, GpuTask>> to_self =
+      {};                                         ///< sends and receives of the rank to and from itself
+  std::vector<std::vector<GpuTask>> queues = {};  ///< transfers, side by side, after the collectives
+  std::vector<GpuStream> streams;                 ///< all work runs on the first, ordered with the others
 };
 
 /// Kernels wait in the GPU, where nobody can ask anything: what they wait for they write down, the Watcher

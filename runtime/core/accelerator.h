@@ -72,12 +72,12 @@ struct GpuRankOptions {
   int nranks = 1;
   std::vector<int> locals;  ///< ranks of this host, in order
   LinkShape shape;
-  RankStatus* status = nullptr;          ///< this rank's line, in memory that was pinned before
-  std::vector<GpuRegionTable*> regions;  ///< of the ranks of this host, in order
+  RankStatus* status = nullptr;               ///< this rank's line, in memory that was pinned before
+  std::vector<GpuRegionTable*> regions = {};  ///< of the ranks of this host, in order
   std::uint64_t wait_limit_ns = 0;
   /// Set where there are links with other hosts: somebody has to move what kernels post. A captured launch
   /// calls it whenever it runs (a host node before the kernel); it does not block and does not call CUDA.
-  std::function<void()> wake;
+  std::function<void()> wake = {};
 };
 
 /// One operation for a GPU.

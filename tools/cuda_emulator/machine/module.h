@@ -28,7 +28,7 @@ struct KernelParameter {
   std::size_t bytes = 0;
 };
 
-/// One entry of a module. Thread-safe.
+/// One entry of a module; lives as long as the module. Thread-safe.
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -37,6 +37,8 @@ class Kernel {
   virtual std::span<const KernelParameter> parameters() const = 0;
   virtual std::size_t argumentBytes() const = 0;
   virtual std::size_t staticSharedBytes() const = 0;
+  /// What __launch_bounds__ allows in a block; 1024 where nothing is said.
+  virtual std::uint32_t maxThreadsPerBlock() const = 0;
 
   /// Runs all blocks, all of them at once, each in a thread of its own, and returns when they are done.
   /// `arguments`: argumentBytes() packed bytes. Throws Error, in words, for what would be a sticky launch
@@ -48,9 +50,13 @@ class Module {
  public:
   virtual ~Module() = default;
 
-  /// Translates, compiles (or takes from the cache) and loads. Throws Error naming the kernel and the
-  /// instruction that it does not know.
+  /// Reads the kernels' signatures and makes the variables; the kernels themselves wait for prepare(). Throws
+  /// Error for a text that it cannot read.
   static std::shared_ptr<Module> load(std::string_view ptx);
+
+  /// Translates, compiles (or takes from the cache) and loads, once; the first run of a kernel does so.
+  /// Throws Error naming the kernel and the instruction that it does not know.
+  virtual void prepare() const = 0;
 
   /// nullptr where there is none of that name.
   virtual const Kernel* kernel(std::string_view name) const = 0;

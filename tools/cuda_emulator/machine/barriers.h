@@ -1,0 +1,48 @@
+// The sixteen barriers of a block.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "tools/cuda_emulator/machine/cuda_thread.h"
+
+namespace tutti::emulator {
+
+/// Touched by the block's own OS thread only. Threads that have ended count as arrived where no count is
+/// given, as on a GPU.
+class Barriers {
+ public:
+  static constexpr u32 kCount = 16;
+
+  struct Arrival {
+    BarrierOp op = BarrierOp::Sync;
+    u32 id = 0;
+    u32 count = 0;  // 0: all threads of the block
+    bool predicate = false;
+  };
+
+  /// Empty, or why this arrival is a mistake.
+  std::string mistake(const Arrival& arrival) const;
+  /// Records it, unless it is a mistake; the thread waits unless the op is Arrive.
+  void arrive(CudaThread& thread, const Arrival& arrival);
+  /// When the barrier is complete: empties it and returns who waited, results filled in.
+  std::vector<CudaThread*> complete(u32 id, u32 live_threads);
+  /// For the report of a deadlock: "barrier 1: 31 of 64 arrived"; empty when nobody waits at any.
+  std::string waiting(u32 live_threads) const;
+
+ private:
+  struct Barrier {
+    BarrierOp op = BarrierOp::Sync;
+    u32 count = 0;
+    u32 arrived = 0;
+    u32 population = 0;
+    u32 predicates = 0;  // of how many threads there is one
+    std::vector<CudaThread*> waiting;
+  };
+  static u32 result(const Barrier& barrier);
+
+  std::array<Barrier, kCount> barriers_;
+};
+
+}  // namespace tutti::emulator

@@ -1,0 +1,211 @@
+#include "tools/cuda_emulator/machine/block.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "tools/cuda_emulator/machine/carrier.h"
+#include "tools/cuda_emulator/machine/launch.h"
+#include "tools/cuda_emulator/machine/machine_table.h"
+
+namespace tutti::emulator {
+namespace {
+
+constexpr std::size_t kSharedAlign = 128;
+
+std::size_t alignUp(std::size_t bytes, std::size_t align) { return (bytes + align - 1) / align * align; }
+
+/// Bytes that no kernel wrote are none that it may count on.
+constexpr int kPoison = 0xcd;
+
+u8* allocateShared(std::size_t bytes) {
+  const std::size_t whole = alignUp(bytes + 1, kSharedAlign);
+  auto* memory = static_cast<u8*>(std::aligned_alloc(kSharedAlign, whole));
+  std::memset(memory, kPoison, whole);
+  return memory;
+}
+
+}  // namespace
+
+Block::Block(Launch& launch, std::uint64_t index)
+    : launch_(launch),
+      shared_(allocateShared(alignUp(launch.plan().static_shared_bytes, kSharedAlign) +
+                             launch.plan().shape.dynamic_shared_bytes),
+              std::free),
+      threads_(launch.plan().threadsPerBlock()),
+      warps_((threads_.size() + kWarpLanes - 1) / kWarpLanes),
+      ready_(threads_.size()),
+      live_(static_cast<u32>(threads_.size())) {
+  setUpThreads(index);
+}
+
+Block::~Block() = default;
+
+void Block::setUpThreads(std::uint64_t index) {
+  const LaunchPlan& plan = launch_.plan();
+  const Dim3& grid = plan.shape.grid;
+  const Dim3& size = plan.shape.block;
+  const std::size_t dynamic = alignUp(plan.static_shared_bytes, kSharedAlign);
+  for (u32 i = 0; i < threads_.size(); ++i) {
+    CudaThread& thread = threads_[i];
+    thread.machine = &machineTable();
+    thread.block = this;
+    thread.shared = shared_.get();
+    thread.variables = plan.variables;
+    thread.dynamic_shared_offset = static_cast<u32>(dynamic);
+    thread.dynamic_shared_bytes = static_cast<u32>(plan.shape.dynamic_shared_bytes);
+    thread.shared_bytes = static_cast<u32>(dynamic + plan.shape.dynamic_shared_bytes);
+    const u32 tid[3] = {i % size.x, i / size.x % size.y, i / size.x / size.y};
+    const u32 ctaid[3] = {static_cast<u32>(index % grid.x), static_cast<u32>(index / grid.x % grid.y),
+                          static_cast<u32>(index / grid.x / grid.y)};
+    const u32 ntid[3] = {size.x, size.y, size.z};
+    const u32 nctaid[3] = {grid.x, grid.y, grid.z};
+    std::memcpy(thread.tid, tid, sizeof tid);
+    std::memcpy(thread.ctaid, ctaid, sizeof ctaid);
+    std::memcpy(thread.ntid, ntid, sizeof ntid);
+    std::memcpy(thread.nctaid, nctaid, sizeof nctaid);
+    thread.lane = i % kWarpLanes;
+    thread.warp = i / kWarpLanes;
+    thread.grid = launch_.number();
+    warps_[thread.warp].add(thread);
+  }
+}
+
+void Block::run() {
+  while (live_ > 0) {
+    if (next_new_ < threads_.size()) {
+      CarrierPool::ofThisThread().take().carry(*this);
+    } else if (!ready_.empty()) {
+      ready_.pop().carrier->resume();
+    } else {
+      reportDeadlock();
+    }
+    if (launch_.cancelled()) return unwindAll();
+  }
+}
+
+void Block::runNewThreads(Carrier& carrier) {
+  while (next_new_ < threads_.size() && !unwinding_ && !launch_.cancelled()) {
+    CudaThread& thread = threads_[next_new_++];
+    thread.carrier = &carrier;
+    runThread(thread);
+  }
+  CarrierPool::ofThisThread().giveBack(carrier);
+}
+
+void Block::runThread(CudaThread& thread) {
+  try {
+    launch_.plan().entry(thread, launch_.plan().arguments);
+  } catch (const Unwind&) {
+    // Ended as its kernel's return would end it, or with a mistake that the launch knows.
+  }
+  ended(thread);
+}
+
+void Block::ended(CudaThread& thread) {
+  thread.done = true;
+  --live_;
+  if (unwinding_) return;
+  progressed();
+  Warp& warp = warps_[thread.warp];
+  warp.end(thread);
+  completeWarp(warp);
+  if (live_ == 0) return;
+  for (u32 id = 0; id < Barriers::kCount; ++id) completeBarrier(id);
+}
+
+void Block::completeBarrier(u32 id) {
+  for (CudaThread* thread : barriers_.complete(id, live_)) wake(*thread);
+}
+
+void Block::completeWarp(Warp& warp) {
+  while (u32 lanes = warp.complete()) {
+    for (; lanes != 0; lanes &= lanes - 1) wake(warp.lane(static_cast<u32>(__builtin_ctz(lanes))));
+  }
+}
+
+void Block::progressed() {
+  idle_turns_ = 0;
+  patience_.renew();
+}
+
+void Block::waitToBeWoken(CudaThread& thread) {
+  thread.carrier->suspend();
+  if (unwinding_) throw Unwind{};
+}
+
+void Block::yield(CudaThread& thread, bool idle) {
+  launch_.blockWaits();
+  if (launch_.cancelled()) throw Unwind{};
+  const bool others = !ready_.empty() || next_new_ < threads_.size();
+  if (idle && ++idle_turns_ > ready_.size() && next_new_ == threads_.size()) {
+    idle_turns_ = 0;
+    patience_.wait();
+  }
+  if (!others) return;
+  wake(thread);
+  waitToBeWoken(thread);
+}
+
+void Block::loaded(CudaThread& thread, u64 address, u64 value) {
+  if (thread.polls.repeats(address, value)) return yield(thread, true);
+  if (thread.polls.news()) progressed();
+  if (thread.polls.turnIsOver()) yield(thread, false);
+}
+
+void Block::updated(CudaThread& thread, u64 address, u64 before, bool changed) {
+  if (!changed) return loaded(thread, address, before);
+  progressed();
+  if (thread.polls.turnIsOver()) yield(thread, false);
+}
+
+u32 Block::barrier(CudaThread& thread, const Barriers::Arrival& arrival) {
+  const std::string mistake = barriers_.mistake(arrival);
+  if (!mistake.empty()) fail(thread, mistake);
+  barriers_.arrive(thread, arrival);
+  progressed();
+  completeBarrier(arrival.id);
+  if (arrival.op == BarrierOp::Arrive) return 0;
+  waitToBeWoken(thread);
+  return thread.barrier_result;
+}
+
+WarpResult Block::warp(CudaThread& thread, const WarpRequest& request) {
+  if (((request.mask >> thread.lane) & 1) == 0) {
+    fail(thread, fmt::format("a lane that its mask {:#x} leaves out", request.mask));
+  }
+  Warp& warp = warps_[thread.warp];
+  thread.request = request;
+  warp.arrive(thread);
+  progressed();
+  completeWarp(warp);
+  waitToBeWoken(thread);
+  return thread.warp_result;
+}
+
+void Block::fail(const CudaThread& thread, const std::string& what) {
+  launch_.fail(fmt::format("kernel {}, block ({}, {}, {}), thread ({}, {}, {}): {}", launch_.plan().kernel,
+                           thread.ctaid[0], thread.ctaid[1], thread.ctaid[2], thread.tid[0], thread.tid[1],
+                           thread.tid[2], what));
+  throw Unwind{};
+}
+
+void Block::reportDeadlock() {
+  std::string where = barriers_.waiting(live_);
+  for (const Warp& warp : warps_) {
+    if (where.empty()) where = warp.waiting();
+  }
+  const CudaThread& thread = threads_.front();
+  launch_.fail(fmt::format("kernel {}, block ({}, {}, {}): no thread of the block can go on: {}",
+                           launch_.plan().kernel, thread.ctaid[0], thread.ctaid[1], thread.ctaid[2], where));
+}
+
+void Block::unwindAll() {
+  unwinding_ = true;
+  for (std::size_t i = 0; i < next_new_; ++i) {
+    if (!threads_[i].done) threads_[i].carrier->resume();
+  }
+}
+
+}  // namespace tutti::emulator

@@ -1,0 +1,170 @@
+// Loads, stores and atomic operations of device code. Weak accesses are plain ones, strong ones are the
+// host's atomics, so that ThreadSanitizer judges them. Every access must be aligned to its size: a GPU says
+// so, x86 not.
+#pragma once
+
+#include "tools/cuda_emulator/machine/device/types.h"
+
+namespace tutti::emulator {
+
+template <class T>
+using Aliasing [[gnu::may_alias]] = T;
+
+/// Two or four elements, moved by one access.
+using Bytes4 [[gnu::vector_size(4), gnu::may_alias]] = u8;
+using Bytes8 [[gnu::vector_size(8), gnu::may_alias]] = u8;
+using Bytes16 [[gnu::vector_size(16), gnu::may_alias]] = u8;
+using Bytes32 [[gnu::vector_size(32), gnu::may_alias]] = u8;
+
+template <u32 kBytes>
+[[gnu::always_inline]] inline void checkAligned(Thread& t, u64 address) {
+  if (__builtin_expect((address & (kBytes - 1)) != 0, 0)) t.machine->misaligned(t, address, kBytes);
+}
+
+template <class T>
+[[gnu::always_inline]] inline T load(Thread& t, u64 address) {
+  checkAligned<sizeof(T)>(t, address);
+  return *reinterpret_cast<const Aliasing<T>*>(address);
+}
+
+template <class T>
+[[gnu::always_inline]] inline void store(Thread& t, u64 address, T value) {
+  checkAligned<sizeof(T)>(t, address);
+  *reinterpret_cast<Aliasing<T>*>(address) = value;
+}
+
+template <class T, int kOrder>
+inline T loadStrong(Thread& t, u64 address) {
+  checkAligned<sizeof(T)>(t, address);
+  const T value = __atomic_load_n(reinterpret_cast<const Aliasing<T>*>(address), kOrder);
+  t.machine->loaded(t, address, static_cast<u64>(value));
+  return value;
+}
+
+template <class T, int kOrder>
+[[gnu::always_inline]] inline void storeStrong(Thread& t, u64 address, T value) {
+  checkAligned<sizeof(T)>(t, address);
+  __atomic_store_n(reinterpret_cast<Aliasing<T>*>(address), value, kOrder);
+}
+
+template <class T, u32 kCount>
+struct Elements {
+  T at[kCount];
+};
+
+template <u32 kBytes>
+struct BlockOf;
+template <>
+struct BlockOf<2> {
+  using Type = u16;
+};
+template <>
+struct BlockOf<4> {
+  using Type = Bytes4;
+};
+template <>
+struct BlockOf<8> {
+  using Type = Bytes8;
+};
+template <>
+struct BlockOf<16> {
+  using Type = Bytes16;
+};
+template <>
+struct BlockOf<32> {
+  using Type = Bytes32;
+};
+
+/// One access of the host, as far as it has one of that width: readers of packets count on it.
+template <class T, u32 kCount>
+[[gnu::always_inline]] inline Elements<T, kCount> loadVector(Thread& t, u64 address) {
+  using Block = typename BlockOf<sizeof(T) * kCount>::Type;
+  checkAligned<sizeof(T) * kCount>(t, address);
+  const Block block = *reinterpret_cast<const Aliasing<Block>*>(address);
+  return bitCast<Elements<T, kCount>>(block);
+}
+
+template <class T, u32 kCount>
+[[gnu::always_inline]] inline void storeVector(Thread& t, u64 address, Elements<T, kCount> elements) {
+  using Block = typename BlockOf<sizeof(T) * kCount>::Type;
+  checkAligned<sizeof(T) * kCount>(t, address);
+  *reinterpret_cast<Aliasing<Block>*>(address) = bitCast<Block>(elements);
+}
+
+template <class T, u32 kCount, int kOrder>
+inline Elements<T, kCount> loadVectorStrong(Thread& t, u64 address) {
+  checkAligned<sizeof(T) * kCount>(t, address);
+  Elements<T, kCount> elements;
+#if defined(__SANITIZE_THREAD__)
+  for (u32 i = 0; i < kCount; ++i) {
+    elements.at[i] = __atomic_load_n(reinterpret_cast<const Aliasing<T>*>(address) + i, kOrder);
+  }
+#else
+  using Block = typename BlockOf<sizeof(T) * kCount>::Type;
+  elements = bitCast<Elements<T, kCount>>(*reinterpret_cast<const volatile Aliasing<Block>*>(address));
+  if (kOrder != __ATOMIC_RELAXED) __atomic_thread_fence(__ATOMIC_ACQUIRE);
+#endif
+  u64 mix = 0;
+  for (u32 i = 0; i < kCount; ++i) mix = mix * 0x9e3779b97f4a7c15ull + static_cast<u64>(elements.at[i]);
+  t.machine->loaded(t, address, mix);
+  return elements;
+}
+
+template <class T, u32 kCount, int kOrder>
+inline void storeVectorStrong(Thread& t, u64 address, Elements<T, kCount> elements) {
+  checkAligned<sizeof(T) * kCount>(t, address);
+#if defined(__SANITIZE_THREAD__)
+  for (u32 i = 0; i < kCount; ++i) {
+    __atomic_store_n(reinterpret_cast<Aliasing<T>*>(address) + i, elements.at[i], kOrder);
+  }
+#else
+  using Block = typename BlockOf<sizeof(T) * kCount>::Type;
+  if (kOrder != __ATOMIC_RELAXED) __atomic_thread_fence(__ATOMIC_RELEASE);
+  *reinterpret_cast<volatile Aliasing<Block>*>(address) = bitCast<Block>(elements);
+#endif
+}
+
+/// Any read-modify-write: `operation` maps the old value to the new one. Returns the old one.
+template <class T, int kOrder, class Operation>
+[[gnu::always_inline]] inline T update(Thread& t, u64 address, Operation operation) {
+  checkAligned<sizeof(T)>(t, address);
+  auto* word = reinterpret_cast<Aliasing<T>*>(address);
+  T before = __atomic_load_n(word, __ATOMIC_RELAXED);
+  T after = operation(before);
+  while (!__atomic_compare_exchange_n(word, &before, after, false, kOrder, __ATOMIC_RELAXED)) {
+    after = operation(before);
+  }
+  t.machine->updated(t, address, static_cast<u64>(before), before != after);
+  return before;
+}
+
+template <class T, int kOrder>
+inline T atomicAdd(Thread& t, u64 address, T addend) {
+  checkAligned<sizeof(T)>(t, address);
+  const T before = __atomic_fetch_add(reinterpret_cast<Aliasing<T>*>(address), addend, kOrder);
+  t.machine->updated(t, address, static_cast<u64>(before), addend != 0);
+  return before;
+}
+
+template <class T, int kOrder>
+inline T atomicExchange(Thread& t, u64 address, T value) {
+  checkAligned<sizeof(T)>(t, address);
+  const T before = __atomic_exchange_n(reinterpret_cast<Aliasing<T>*>(address), value, kOrder);
+  t.machine->updated(t, address, static_cast<u64>(before), before != value);
+  return before;
+}
+
+template <class T, int kOrder>
+inline T atomicCas(Thread& t, u64 address, T expected, T value) {
+  checkAligned<sizeof(T)>(t, address);
+  constexpr int kFailed = kOrder == __ATOMIC_RELEASE   ? __ATOMIC_RELAXED
+                          : kOrder == __ATOMIC_ACQ_REL ? __ATOMIC_ACQUIRE
+                                                       : kOrder;
+  T before = expected;
+  const bool done = __atomic_compare_exchange_n(reinterpret_cast<Aliasing<T>*>(address), &before, value,
+                                                false, kOrder, kFailed);
+  t.machine->updated(t, address, static_cast<u64>(before), done && before != value);
+  return before;
+}
+
+}  // namespace tutti::emulator
