@@ -42,6 +42,18 @@ Choice parseChoice(const std::string& text) {
   throw std::invalid_argument(text + " is not a device; there are: auto host cuda");
 }
 
+std::string choiceName(Choice choice) {
+  switch (choice) {
+    case Choice::automatic:
+      return "auto";
+    case Choice::host:
+      return "host";
+    case Choice::cuda:
+      return "cuda";
+  }
+  return {};
+}
+
 Devices& chooseDevices(Choice choice) {
   const char* setting = std::getenv(kSetting);
   const std::string_view given = setting == nullptr ? "" : setting;

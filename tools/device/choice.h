@@ -12,6 +12,8 @@ enum class Choice { automatic, host, cuda };
 /// Of "auto", "host" or "cuda"; throws std::invalid_argument, saying so, for anything else.
 Choice parseChoice(const std::string& text);
 
+std::string choiceName(Choice choice);
+
 /// The devices of this process, and the library's choice with them: sets TUTTI_DEVICE, so before the library
 /// is used and while there is one thread. `automatic` follows TUTTI_DEVICE where that is set, else takes GPUs
 /// where one can be used, else host memory. Throws Error, with the driver's words and what to do instead,
