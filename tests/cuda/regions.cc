@@ -46,9 +46,14 @@ void registeredBuffers(TestRank& rank) {
   reduceAndCheck(rank, memory + kOffset, region);
   require(gpu.moved().read_bytes > read_before, "nothing was read in place");
   rank.barrier();
-  // All withdraw at the same time, and close what the others withdraw meanwhile.
+  // All withdraw at the same time, and go on closing what the others withdraw.
   require(gpu.withdraw(region, std::chrono::seconds(30)), "peers have not closed the region");
-  rank.barrier();
+  auto& closed = rank.board().ranks[0].note;
+  closed.fetch_add(1);
+  rank.board().waitFor([&] {
+    gpu.meetRegions();
+    return closed.load() == static_cast<std::uint64_t>(rank.nranks());
+  });
   reduceAndCheck(rank, memory + kOffset, 0);
   rank.barrier();
   require(rank.accelerator().free(memory), "free");
