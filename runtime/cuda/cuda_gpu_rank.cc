@@ -43,12 +43,13 @@ GpuOffer CudaGpuRank::offer() const { return parts_->links.offer(); }
 bool CudaGpuRank::connect(int peer, const PeerInfo& info, const GpuOffer& offer, std::string* reason) {
   const CurrentDevice current(device_);
   const RelaxedCapture relaxed;
-  if (!parts_->links.connect(peer, info, offer, reason)) return false;
-  const auto shares_gpu = [this](int rank) {
-    return parts_->links.reach(rank) == CudaLinks::Reach::same_gpu;
-  };
-  requireHardwareQueues(1 + static_cast<int>(std::ranges::count_if(options_.locals, shares_gpu)));
-  return true;
+  if (info.process_token == options_.self.process_token && offer.gpu.device == device_) {
+    const auto shares_gpu = [this](int rank) {
+      return parts_->links.reach(rank) == CudaLinks::Reach::same_gpu;
+    };
+    requireHardwareQueues(2 + static_cast<int>(std::ranges::count_if(options_.locals, shares_gpu)));
+  }
+  return parts_->links.connect(peer, info, offer, reason);
 }
 
 bool CudaGpuRank::confirm(int peer) const {

@@ -54,6 +54,7 @@ TEST_P(GpuRanks, ReplayGraphsAmongOtherWork) { run(GetParam(), "graph_replays", 
 TEST_P(GpuRanks, AreInOrderWithinACapture) { run(GetParam(), "captured_fork", 2); }
 TEST_P(GpuRanks, TellSomebodyBeforeAReplay) { run(GetParam(), "woken_replays", 2); }
 TEST_P(GpuRanks, WorkOnRegisteredBuffersInPlace) { run(GetParam(), "registered", 2); }
+TEST_P(GpuRanks, RegisterMemoryOfTheProgram) { run(GetParam(), "own_memory", 2); }
 TEST_P(GpuRanks, KnowMemoryThatPeersCannotMap) { run(GetParam(), "foreign_memory", 2); }
 TEST_P(GpuRanks, StopWhenTold) { run(GetParam(), "stopped", 2); }
 TEST_P(GpuRanks, NoticeAMismatch) { run(GetParam(), "mismatch", 2); }
