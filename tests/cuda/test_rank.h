@@ -30,13 +30,14 @@ class DeviceBuffer {
   std::size_t bytes() const { return bytes_; }
 
  private:
-  DeviceMemory<std::byte> memory_;
+  OwnedDeviceMemory<std::byte> memory_;
   std::size_t bytes_;
 };
 
 class TestRank {
  public:
-  static constexpr LinkShape kShape{.lanes = 2, .slot_count = 4, .slot_bytes = 4096, .packet_bytes = 4096};
+  static constexpr LinkShape kShape{
+      .lanes = 2, .slot_count = 4, .slot_bytes = 4096, .packet_bytes = kGpuPacketSlotBytes};
 
   /// All ranks of the board at the same time. Rank r uses GPU r % the number of GPUs. Says on standard output
   /// whom it does not reach, and why.

@@ -79,7 +79,7 @@ class Graph {
   template <class Queue>
   Graph(cudaStream_t stream, const Queue& queue) {
     cudaGraph_t graph = nullptr;
-    checkCuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+    checkCuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
     queue();
     checkCuda(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
     checkCuda(cudaGraphInstantiate(&executable_, graph, 0), "cudaGraphInstantiate");

@@ -43,7 +43,7 @@ class Launch {
   /// A block has to wait: another may run.
   void blockWaits();
 
-  static constexpr u32 kMostBlocksAtOnce = 256;
+  static constexpr u32 kMostBlocksAtOnce = 512;
 
  private:
   void startWorker();

@@ -185,8 +185,8 @@ Function parseFunction(Scanner& scanner, bool entry) {
   function.parameters = parseParameters(scanner);
   parseTuning(scanner, function);
   if (scanner.take(';')) return function;
-  function.body_line = scanner.line();
   scanner.expect('{');
+  function.body_line = scanner.line();
   function.body = scanner.restOfBraces();
   findShared(function);
   return function;

@@ -14,7 +14,7 @@ namespace tutti::emulator::ptx {
 namespace {
 
 /// Bytes of C++ in one translation unit: two are compiled at a time, and no function is ever cut.
-constexpr std::size_t kUnitBytes = std::size_t{1} << 20;
+constexpr std::size_t kUnitBytes = std::size_t{256} << 10;
 
 /// Functions that CUDA provides, which machine/device/builtins.h defines.
 const std::set<std::string_view> kBuiltins{"vprintf", "__assertfail", "malloc", "free"};

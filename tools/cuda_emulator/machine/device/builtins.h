@@ -6,7 +6,7 @@
 
 namespace tutti::emulator {
 
-constexpr u32 kSms = 132;
+constexpr u32 kSms = 16;
 
 /// Blocks are dealt to the multiprocessors in turn.
 inline u32 smOf(const Thread& t) {
