@@ -20,7 +20,7 @@ u64 nextLaunchNumber() {
 Launch::Launch(const LaunchPlan& plan) : plan_(plan), number_(nextLaunchNumber()) {}
 
 void Launch::run() {
-  const auto cores = std::max<std::uint64_t>(1, std::thread::hardware_concurrency());
+  static const auto cores = std::max<std::uint64_t>(1, std::thread::hardware_concurrency());
   const auto first =
       static_cast<u32>(std::min<std::uint64_t>({cores, plan_.blockCount(), kMostBlocksAtOnce}));
   workers_ = 1;
