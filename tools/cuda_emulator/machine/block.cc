@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "tools/cuda_emulator/machine/carrier.h"
+#include "tools/cuda_emulator/machine/faults.h"
 #include "tools/cuda_emulator/machine/launch.h"
 #include "tools/cuda_emulator/machine/machine_table.h"
 
@@ -97,6 +98,7 @@ void Block::runNewThreads(Carrier& carrier) {
 }
 
 void Block::runThread(CudaThread& thread) {
+  deviceCodeRuns(&thread);
   try {
     launch_.plan().entry(thread, launch_.plan().arguments);
   } catch (const Unwind&) {
@@ -106,6 +108,7 @@ void Block::runThread(CudaThread& thread) {
 }
 
 void Block::ended(CudaThread& thread) {
+  deviceCodeRuns(nullptr);
   thread.done = true;
   --live_;
   if (unwinding_) return;
@@ -134,6 +137,7 @@ void Block::progressed() {
 
 void Block::waitToBeWoken(CudaThread& thread) {
   thread.carrier->suspend();
+  deviceCodeRuns(&thread);
   if (unwinding_) throw Unwind{};
 }
 

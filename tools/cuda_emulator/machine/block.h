@@ -26,6 +26,8 @@ class Block {
   Block& operator=(const Block&) = delete;
   ~Block();
 
+  Launch& launch() const { return launch_; }
+
   /// Returns when all threads have ended. A mistake goes to the launch.
   void run();
 

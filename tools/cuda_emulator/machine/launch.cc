@@ -5,6 +5,7 @@
 
 #include "tools/cuda_emulator/machine/block.h"
 #include "tools/cuda_emulator/machine/block_threads.h"
+#include "tools/cuda_emulator/machine/faults.h"
 #include "tutti/error.h"
 
 namespace tutti::emulator {
@@ -47,6 +48,7 @@ void Launch::startWorker() {
 }
 
 void Launch::work() {
+  prepareForFaults();
   while (!cancelled()) {
     const std::uint64_t index = next_block_.fetch_add(1, std::memory_order_relaxed);
     if (index >= plan_.blockCount()) return;

@@ -17,6 +17,8 @@ namespace tutti::emulator {
 struct LaunchPlan {
   std::string_view kernel;
   Entry entry = nullptr;
+  std::uintptr_t code_begin = 0;  // where the module's code lies
+  std::uintptr_t code_end = 0;
   LaunchShape shape;
   u8* const* variables = nullptr;
   u8* arguments = nullptr;  // aligned to 16

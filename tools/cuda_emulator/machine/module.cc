@@ -58,6 +58,7 @@ class PtxModule final : public Module {
     prepare();
     return reinterpret_cast<Entry>(code_->symbol(ptx::entryName(name)));
   }
+  NativeCode::Range code() const { return code_->code(); }
   u8* const* variables() const { return addresses_.data(); }
 
  private:
@@ -97,6 +98,8 @@ void PtxKernel::run(const LaunchShape& shape, const std::byte* arguments) const 
   LaunchPlan plan;
   plan.kernel = name_;
   plan.entry = entry_;
+  plan.code_begin = module_.code().begin;
+  plan.code_end = module_.code().end;
   plan.shape = shape;
   plan.variables = module_.variables();
   plan.static_shared_bytes = shared_bytes_;

@@ -27,20 +27,6 @@ template <class T>
   *reinterpret_cast<Aliasing<T>*>(address) = value;
 }
 
-template <class T, int kOrder>
-inline T loadStrong(Thread& t, u64 address) {
-  checkAligned<sizeof(T)>(t, address);
-  const T value = __atomic_load_n(reinterpret_cast<const Aliasing<T>*>(address), kOrder);
-  t.machine->loaded(t, address, static_cast<u64>(value));
-  return value;
-}
-
-template <class T, int kOrder>
-[[gnu::always_inline]] inline void storeStrong(Thread& t, u64 address, T value) {
-  checkAligned<sizeof(T)>(t, address);
-  __atomic_store_n(reinterpret_cast<Aliasing<T>*>(address), value, kOrder);
-}
-
 /// Two, four or eight values of one vector access.
 template <class T, u32 kCount>
 struct Elements {
@@ -99,6 +85,29 @@ inline void storeVectorStrong(Thread& t, u64 address, Elements<T, kCount> elemen
   if (kOrder != __ATOMIC_RELAXED) __atomic_thread_fence(__ATOMIC_RELEASE);
   *reinterpret_cast<volatile Whole*>(address) = whole;
 #endif
+}
+
+/// 128 bits count as a vector of two.
+template <class T, int kOrder>
+inline T loadStrong(Thread& t, u64 address) {
+  if constexpr (sizeof(T) == 16) {
+    return bitCast<T>(loadVectorStrong<u64, 2, kOrder>(t, address));
+  } else {
+    checkAligned<sizeof(T)>(t, address);
+    const T value = __atomic_load_n(reinterpret_cast<const Aliasing<T>*>(address), kOrder);
+    t.machine->loaded(t, address, static_cast<u64>(value));
+    return value;
+  }
+}
+
+template <class T, int kOrder>
+[[gnu::always_inline]] inline void storeStrong(Thread& t, u64 address, T value) {
+  if constexpr (sizeof(T) == 16) {
+    storeVectorStrong<u64, 2, kOrder>(t, address, bitCast<Elements<u64, 2>>(value));
+  } else {
+    checkAligned<sizeof(T)>(t, address);
+    __atomic_store_n(reinterpret_cast<Aliasing<T>*>(address), value, kOrder);
+  }
 }
 
 /// Any read-modify-write: `operation` maps the old value to the new one. Returns the old one.
