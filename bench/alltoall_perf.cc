@@ -13,9 +13,9 @@ int main(int argc, char** argv) {
         const std::size_t start = static_cast<std::size_t>(peer) * block_bytes;
         const auto* from = static_cast<const std::byte*>(call.send) + start;
         auto* to = static_cast<std::byte*>(call.recv) + start;
-        const ncclResult_t sent = ncclSend(from, call.count, call.type, peer, call.comm, nullptr);
+        const ncclResult_t sent = ncclSend(from, call.count, call.type, peer, call.comm, call.stream);
         if (sent != ncclSuccess) return sent;
-        const ncclResult_t received = ncclRecv(to, call.count, call.type, peer, call.comm, nullptr);
+        const ncclResult_t received = ncclRecv(to, call.count, call.type, peer, call.comm, call.stream);
         if (received != ncclSuccess) return received;
       }
       return ncclSuccess;

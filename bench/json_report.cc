@@ -44,7 +44,7 @@ Json iterationsOf(const IterationStats& stats) {
 
 Json configOf(const Options& options) {
   Json config{{"nthreads", options.threads},
-              {"ngpus", 1},
+              {"ngpus", options.gpus},
               {"minimum_bytes", options.sizes.min},
               {"maximum_bytes", options.sizes.max}};
   if (options.sizes.factor > 1) {
@@ -56,7 +56,9 @@ Json configOf(const Options& options) {
   config["iterations"] = options.iterations;
   config["aggregated_iterations"] = options.aggregate;
   config["validation"] = options.checks;
-  config["graph"] = 0;
+  config["graph"] = options.graph;
+  config["null_stream"] = word(options.null_stream);
+  config["local_register"] = options.registered ? 1 : 0;
   config["unalign"] = options.unaligned;
   config["blocking_collectives"] = word(options.blocking != Blocking::kNone);
   config["per_iter_timing"] = word(options.per_iteration);
@@ -86,17 +88,18 @@ JsonReport::JsonReport(const Options& options) : path_(options.json_path) {
 }
 
 void JsonReport::setRanks(const Options& options, const std::vector<RankInfo>& ranks) {
-  document_["config"] = configOf(options);
-  Json& devices = document_["config"]["devices"] = Json::array();
+  Json& config = document_["config"] = configOf(options);
+  config["device"] = ranks.front().place.empty() ? "host" : "cuda";
+  Json& devices = config["devices"] = Json::array();
   int rank = 0;
   for (const RankInfo& info : ranks) {
     devices.push_back({{"rank", rank++},
                        {"group", 0},
                        {"pid", info.pid},
                        {"hostname", info.host},
-                       {"device", 0},
-                       {"device_hex", "host memory"},
-                       {"device_info", info.processor}});
+                       {"device", info.device},
+                       {"device_hex", info.place.empty() ? "host memory" : info.place},
+                       {"device_info", info.device_name}});
   }
 }
 

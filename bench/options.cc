@@ -91,7 +91,7 @@ CLI::Option* addSwitch(CLI::App& app, const std::string& flags, bool& target, co
   return app.add_option_function<int>(flags, read, help)->type_name("0|1");
 }
 
-/// A flag of nccl-tests that has nothing to act on in host memory: only `accepted` values pass.
+/// A flag of nccl-tests that has nothing to act on here: only `accepted` values pass.
 void addInert(CLI::App& app, const std::string& flags, const std::vector<std::string>& accepted,
               const std::string& help, const std::string& refusal) {
   const std::string name = flags.substr(0, flags.find(','));
@@ -156,7 +156,8 @@ void addMeasureFlags(CLI::App& app, Options& options) {
   addInt(app, "-c,--check", options.checks, 0, kMany,
          "checked iterations, after the timed ones; 0 = no check")
       ->group(group);
-  addSwitch(app, "-R,--local_register", options.registered, "register the buffers with the communicator [0]")
+  addSwitch(app, "-R,--local_register", options.registered,
+            "buffers of ncclMemAlloc, registered with the communicator [0]")
       ->group(group);
   addInt(app, "-u,--unalign", options.unaligned, 0, 1 << 20, "shift buffers by this many elements")
       ->group(group);
@@ -164,12 +165,17 @@ void addMeasureFlags(CLI::App& app, Options& options) {
       ->transform(CLI::IsMember({0, 1, 2, 3}))
       ->type_name("N")
       ->group(group);
-  app.add_option("-z,--blocking", options.blocking,
-                 "barrier, not timed, after 1: each operation, 3: each iteration; calls return when they are "
-                 "done, so 0 and 2 are the same [0]")
+  app.add_option(
+         "-z,--blocking", options.blocking,
+         "wait after 1, 2: each operation, 3: each iteration; 1, 3: and then for all ranks, which is not "
+         "timed [0]")
       ->transform(CLI::IsMember({0, 1, 2, 3}))
       ->type_name("N")
       ->group(group);
+  addInt(app, "-G,--cudagraph", options.graph, 0, kMany,
+         "record the operations of all iterations in a CUDA graph, replay it N times and time that; 0 = off")
+      ->group(group);
+  addSwitch(app, "-y,--stream_null", options.null_stream, "use the NULL stream [0]")->group(group);
   addInt(app, "-T,--timeout", options.timeout_s, 0, kMany, "seconds per row of the table; 0 = no limit")
       ->group(group);
 }
@@ -177,7 +183,7 @@ void addMeasureFlags(CLI::App& app, Options& options) {
 void addReportFlags(CLI::App& app, Options& options) {
   const std::string group = "Report";
   addSwitch(app, "-C,--report_cputime", options.cpu_time,
-            "CPU time of the calling thread, not elapsed time [0]")
+            "time until the operations are queued, on host memory CPU time of the calling thread [0]")
       ->group(group);
   addSwitch(app, "-S,--report_timestamps", options.timestamps, "time of day of each row [0]")->group(group);
   addSwitch(app, "-I,--per_iter_timing", options.per_iteration, "time each iteration: min, max, p99, cv% [0]")
@@ -198,8 +204,22 @@ void addRankFlags(CLI::App& app, Options& options) {
   addInt(app, "--launch", options.launch, 1, 4096, "start N processes on this host, with tutti-run")
       ->group(group)
       ->default_str("");
+  app.add_option_function<std::string>(
+         "--device",
+         [&](const std::string& text) {
+           try {
+             options.device = device::parseChoice(text);
+           } catch (const std::invalid_argument& error) {
+             throw CLI::ValidationError("--device", error.what());
+           }
+         },
+         "where buffers live: host, cuda, or auto: on GPUs where one can be used [auto]")
+      ->type_name("DEVICE")
+      ->group(group);
   addInt(app, "-t,--nthreads", options.threads, 1, 4096,
-         "ranks in this process, one thread each; ranks in all = processes x threads")
+         "threads of this process; ranks in all = processes x threads x GPUs per thread")
+      ->group(group);
+  addInt(app, "-g,--ngpus", options.gpus, 1, 4096, "GPUs (ranks) of each thread, served in group calls")
       ->group(group);
   app.add_option_function<std::string>(
          "--corrupt",
@@ -217,14 +237,10 @@ void addRankFlags(CLI::App& app, Options& options) {
 }
 
 void addInertFlags(CLI::App& app) {
-  addInert(app, "-g,--ngpus", {"1"}, "only 1",
-           "every rank is a process or a thread; for N ranks here use -t N");
   addInert(app, "-p,--parallel_init", {"0", "1"}, "0 or 1: threads always join in parallel", "use 0 or 1");
-  addInert(app, "-y,--stream_null", {"0", "1"}, "0 or 1: the stream is always NULL", "use 0 or 1");
-  addInert(app, "-G,--cudagraph", {"0"}, "only 0", "there are no CUDA graphs in host memory");
-  addInert(app, "-x,--cta_policy", {"0"}, "only 0", "there are no CTAs in host memory");
-  addInert(app, "-D,--device_implementation", {"0"}, "only 0", "there is no device API in host memory");
-  addInert(app, "-V,--device_cta_count", {"16"}, "only 16", "there are no CTAs in host memory");
+  addInert(app, "-x,--cta_policy", {"0"}, "only 0", "the library has one policy");
+  addInert(app, "-D,--device_implementation", {"0"}, "only 0", "the library has no device API");
+  addInert(app, "-V,--device_cta_count", {"16"}, "only 16", "the library has no device API");
 }
 
 void validate(const Options& options) {
@@ -237,6 +253,12 @@ void validate(const Options& options) {
     throw CLI::ValidationError(
         "-K", "leaves none of the " + std::to_string(options.iterations) + " iterations (-n)");
   }
+  if (options.graph == 0) return;
+  if (options.null_stream) throw CLI::ValidationError("-G", "the NULL stream (-y 1) cannot be recorded");
+  if (options.blocking != Blocking::kNone) {
+    throw CLI::ValidationError("-G", "a recorded operation cannot be waited for (-z)");
+  }
+  if (options.per_iteration) throw CLI::ValidationError("-G", "a replay has no single iterations (-I 1)");
 }
 
 }  // namespace
@@ -271,6 +293,11 @@ ParsedOptions parseOptions(const Collective& collective, int argc, char** argv, 
     return {.options = std::nullopt, .exit_status = 2};
   }
   return {.options = std::move(options), .exit_status = 0};
+}
+
+std::string conflictWithDevice(const Options& options, device::Kind kind) {
+  if (kind == device::Kind::host && options.graph > 0) return "-G: there are no CUDA graphs in host memory";
+  return {};
 }
 
 std::string conflictWithWorld(const Options& options, const Collective& collective, int nranks) {

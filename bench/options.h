@@ -9,13 +9,14 @@
 #include "bench/collective.h"
 #include "bench/sizes.h"
 #include "nccl.h"
+#include "tools/device/choice.h"
 
 namespace tutti::perf {
 
 /// How the times of the ranks become one figure (-a).
 enum class Average { kRank0 = 0, kMean = 1, kMin = 2, kMax = 3 };
 
-/// What follows an operation in the timed loop (-z). Barriers are never timed.
+/// What follows an operation in the timed loop (-z): all but kNone wait for it. Barriers are never timed.
 enum class Blocking { kNone = 0, kBarrierPerOperation = 1, kWait = 2, kBarrierPerIteration = 3 };
 
 /// For tests of the check itself (--corrupt): one bit of one received element is flipped before the check.
@@ -25,7 +26,9 @@ struct Corruption {
 };
 
 struct Options {
+  device::Choice device = device::Choice::automatic;
   int threads = 1;
+  int gpus = 1;  ///< ranks of each thread
   SizeRange sizes;
   int iterations = 20;
   int aggregate = 1;
@@ -44,7 +47,9 @@ struct Options {
   bool memory_report = false;
   int unaligned = 0;        ///< elements by which buffers are shifted
   bool registered = false;  ///< buffers are registered with the communicator
-  int timeout_s = 0;        ///< 0 = none
+  bool null_stream = false;
+  int graph = 0;      ///< replays of the recorded operations; 0 = not recorded
+  int timeout_s = 0;  ///< 0 = none
   std::string json_path;
   int launch = 0;  ///< ranks to start; 0 = this process is a rank
   std::optional<Corruption> corruption;
@@ -60,6 +65,9 @@ struct ParsedOptions {
   int exit_status = 0;
 };
 ParsedOptions parseOptions(const Collective& collective, int argc, char** argv, bool speaks);
+
+/// Why these options cannot work on such devices; empty when they can.
+std::string conflictWithDevice(const Options& options, device::Kind kind);
 
 /// Why these options cannot work with `nranks` ranks; empty when they can.
 std::string conflictWithWorld(const Options& options, const Collective& collective, int nranks);

@@ -13,13 +13,16 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
 
-#include "bench/group.h"
+#include "bench/rank_info.h"
+#include "bench/runner.h"
 #include "bench/say.h"
+#include "tools/device/choice.h"
 
 namespace tutti::perf {
 namespace {
@@ -103,18 +106,37 @@ void keepStopSignalsPending() {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
-/// The ranks of this process: one thread each.
+/// NCCL_TESTS_DEVICE, or else what leaves room for the processes before this one.
+int firstDevice(int ranks_here) {
+  const std::string text = environmentText("NCCL_TESTS_DEVICE");
+  if (text.empty()) return device::localRank() * ranks_here;
+  int device = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), device);
+  if (error != std::errc{} || *rest != '\0' || device < 0) {
+    throw UsageError("NCCL_TESTS_DEVICE=" + text + " is not the number of a device");
+  }
+  return device;
+}
+
+/// The ranks of this process: -t threads, -g in each.
 class Job {
  public:
-  Job(const Options& options, const Collective& collective, Call call, const tuttiLaunch_t& launch)
+  Job(const Options& options, const Collective& collective, Call call, const device::Devices& devices,
+      const tuttiLaunch_t& launch)
       : options_(options),
         collective_(collective),
         call_(call),
+        devices_(devices),
         launch_(launch),
+        ranks_here_(options.threads * options.gpus),
+        first_device_(firstDevice(ranks_here_)),
         min_gbps_(minimumBandwidth()) {
     refuseUnsupportedEnvironment();
-    const std::string conflict = conflictWithWorld(options, collective, launch.nranks * options.threads);
-    if (!conflict.empty()) throw UsageError(conflict);
+    for (const std::string& conflict :
+         {conflictWithDevice(options, devices.kind()),
+          conflictWithWorld(options, collective, launch.nranks * ranks_here_)}) {
+      if (!conflict.empty()) throw UsageError(conflict);
+    }
     if (launch.rank == 0) report_ = std::make_unique<Report>(options, collective, min_gbps_);
     if (options.cycles == 0) keepStopSignalsPending();
   }
@@ -126,34 +148,40 @@ class Job {
       threads.reserve(statuses.size());
       for (int thread = 0; thread < options_.threads; ++thread) {
         int& status = statuses[static_cast<std::size_t>(thread)];
-        threads.emplace_back(
-            [this, thread, &status] { status = runRank(launch_.rank * options_.threads + thread); });
+        threads.emplace_back([this, thread, &status] { status = runThread(thread); });
       }
     }
     return *std::max_element(statuses.begin(), statuses.end());
   }
 
  private:
-  int runRank(int rank) {
-    Report* report = rank == 0 ? report_.get() : nullptr;
+  int runThread(int thread) {
+    const device::SeatPlan plan{.id = launch_.id,
+                                .nranks = launch_.nranks * ranks_here_,
+                                .first_rank = launch_.rank * ranks_here_ + thread * options_.gpus,
+                                .count = options_.gpus,
+                                .first_device = first_device_ + thread * options_.gpus,
+                                .own_streams = !options_.null_stream};
+    Report* report = plan.first_rank == 0 ? report_.get() : nullptr;
     try {
-      Comm comm(launch_.nranks * options_.threads, launch_.id, rank);
-      return measure(comm, report);
+      const std::vector<device::Seat> seats = device::takeSeats(devices_, plan);
+      return measure(seats, report);
     } catch (const UsageError& error) {  // the same on every rank
-      if (rank == 0) fail(report, rank, error.what());
+      if (plan.first_rank == 0) fail(report, plan.first_rank, error.what());
       return kBadUsage;
     } catch (const std::exception& error) {
-      fail(report, rank, error.what());
+      fail(report, plan.first_rank, error.what());
       return kFailed;
     }
   }
 
-  int measure(Comm& comm, Report* report) {
-    const std::vector<RankInfo> ranks = gatherRankInfo(comm);
+  int measure(std::span<const device::Seat> seats, Report* report) {
+    device::Exchange exchange(seats);
+    const std::vector<RankInfo> ranks = gatherRankInfo(seats, exchange);
     Options options = options_;
     const std::string note = fitIntoMemory(options, largestMessage(ranks, kBuffers));
     if (report != nullptr) report->begin(options, ranks, note);
-    RankRunner runner(options, collective_, call_, comm, report);
+    Runner runner(options, collective_, call_, seats, report);
     Totals totals;
     try {
       totals = runner.run();
@@ -188,7 +216,10 @@ class Job {
   const Options& options_;
   const Collective& collective_;
   const Call call_;
+  const device::Devices& devices_;
   const tuttiLaunch_t launch_;
+  const int ranks_here_;
+  const int first_device_;
   const std::optional<double> min_gbps_;
   std::unique_ptr<Report> report_;
 };
@@ -202,9 +233,10 @@ int runProgram(int argc, char** argv, const Collective& collective, Call call) {
     const ParsedOptions parsed = parseOptions(collective, argc, argv, speaks);
     if (!parsed.options) return parsed.exit_status;
     if (parsed.options->launch > 0) return becomeLauncher(*parsed.options);
+    const device::Devices& devices = device::chooseDevices(parsed.options->device);
     tuttiLaunch_t launch;
     check(tuttiLaunchFromEnvironment(&launch));
-    const int status = Job(*parsed.options, collective, call, launch).run();
+    const int status = Job(*parsed.options, collective, call, devices, launch).run();
     // A table that could not be written is no result.
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       throw std::runtime_error("cannot write to standard output");

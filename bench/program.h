@@ -1,13 +1,13 @@
-// The main program that the four collectives share.
+// The main program that all collectives share.
 #pragma once
 
 #include "bench/collective.h"
-#include "bench/rank_runner.h"
+#include "bench/rank.h"
 
 namespace tutti::perf {
 
-/// Reads the command line, starts the ranks (processes with --launch, threads with -t), measures, reports.
-/// Returns the exit status: 0, 1 (wrong values, too slow, failed), 2 (bad arguments).
+/// Reads the command line, starts the ranks (processes with --launch, threads and GPUs with -t and -g),
+/// measures, reports. Returns the exit status: 0, 1 (wrong values, too slow, failed), 2 (bad arguments).
 int runProgram(int argc, char** argv, const Collective& collective, Call call);
 
 }  // namespace tutti::perf

@@ -54,7 +54,9 @@ struct Totals {
 struct RankInfo {
   int pid = 0;
   std::string host;
-  std::string processor;
+  int device = 0;           ///< number of the GPU in its process
+  std::string place;        ///< the GPU's PCI address; empty for host memory
+  std::string device_name;  ///< the GPU's, or the processor's
   std::uint64_t free_bytes = 0;
 };
 

@@ -12,9 +12,9 @@ int main(int argc, char** argv) {
     ncclCommCount(call.comm, &nranks);
     return inGroup([&] {
       const ncclResult_t sent =
-          ncclSend(call.send, call.count, call.type, (rank + 1) % nranks, call.comm, nullptr);
+          ncclSend(call.send, call.count, call.type, (rank + 1) % nranks, call.comm, call.stream);
       if (sent != ncclSuccess) return sent;
-      return ncclRecv(call.recv, call.count, call.type, (rank + nranks - 1) % nranks, call.comm, nullptr);
+      return ncclRecv(call.recv, call.count, call.type, (rank + nranks - 1) % nranks, call.comm, call.stream);
     });
   });
 }

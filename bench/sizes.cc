@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <stdexcept>
 #include <system_error>
@@ -30,22 +29,6 @@ int binaryExponent(char suffix) {
     default:
       return -1;
   }
-}
-
-std::uint64_t readNumber(const std::string& path, std::uint64_t otherwise) {
-  std::ifstream file(path);
-  std::uint64_t value = 0;
-  return file >> value ? value : otherwise;
-}
-
-std::uint64_t readMemAvailable(std::uint64_t otherwise) {
-  std::ifstream file("/proc/meminfo");
-  std::string word;
-  while (file >> word) {
-    std::uint64_t kilobytes = 0;
-    if (word == "MemAvailable:" && file >> kilobytes) return kilobytes * 1024;
-  }
-  return otherwise;
 }
 
 }  // namespace
@@ -99,15 +82,6 @@ std::vector<std::size_t> sizesOf(const SizeRange& range) {
 
 std::size_t largestMessage(std::uint64_t free_bytes, int buffers, int local_ranks) {
   return free_bytes / 4 * 3 / static_cast<std::uint64_t>(buffers) / static_cast<std::uint64_t>(local_ranks);
-}
-
-std::uint64_t freeMemoryBytes() {
-  constexpr auto kUnknown = std::numeric_limits<std::uint64_t>::max();
-  const std::uint64_t available = readMemAvailable(kUnknown);
-  const std::uint64_t limit = readNumber("/sys/fs/cgroup/memory.max", kUnknown);  // "max" reads as no number
-  if (limit == kUnknown) return available;
-  const std::uint64_t used = readNumber("/sys/fs/cgroup/memory.current", 0);
-  return std::min(available, limit > used ? limit - used : 0);
 }
 
 }  // namespace tutti::perf

@@ -28,7 +28,4 @@ std::vector<std::size_t> sizesOf(const SizeRange& range);
 /// `free_bytes`; the last quarter is for the library and everybody else.
 std::size_t largestMessage(std::uint64_t free_bytes, int buffers, int local_ranks);
 
-/// Memory that this process could still get: MemAvailable, or what its control group leaves, if less.
-std::uint64_t freeMemoryBytes();
-
 }  // namespace tutti::perf

@@ -44,21 +44,22 @@ std::string halfRow(const Measurement& half) {
 std::string parameterLine(const Options& options) {
   const bool factor = options.sizes.factor > 1;
   return fmt::format(
-      "# nThread {} nGpus 1 minBytes {} maxBytes {} step: {}({}) warmup iters: {} iters: {} agg iters: {} "
-      "validation: {} graph: 0 unalign: {}\n",
-      options.threads, options.sizes.min, options.sizes.max,
+      "# nThread {} nGpus {} minBytes {} maxBytes {} step: {}({}) warmup iters: {} iters: {} agg iters: {} "
+      "validation: {} graph: {} unalign: {}\n",
+      options.threads, options.gpus, options.sizes.min, options.sizes.max,
       factor ? options.sizes.factor : options.sizes.step, factor ? "factor" : "bytes", options.warmup,
-      options.iterations, options.aggregate, options.checks, options.unaligned);
+      options.iterations, options.aggregate, options.checks, options.graph, options.unaligned);
 }
 
 std::string blockingLine(Blocking blocking) {
   switch (blocking) {
     case Blocking::kBarrierPerOperation:
-      return "# Blocking Enabled: barrier, not timed, after each collective\n";
+      return "# Blocking Enabled: wait for completion, and barrier, not timed, after each collective\n";
     case Blocking::kBarrierPerIteration:
-      return "# Blocking Enabled: barrier, not timed, after each iteration\n";
-    case Blocking::kNone:
+      return "# Blocking Enabled: wait for completion, and barrier, not timed, after each iteration\n";
     case Blocking::kWait:
+      return "# Blocking Enabled: wait for completion after each collective\n";
+    case Blocking::kNone:
       break;
   }
   return {};
@@ -95,8 +96,9 @@ std::string bannerText(const Options& options, const Collective& collective,
   text += "#\n# Using devices\n";
   int rank = 0;
   for (const RankInfo& info : ranks) {
-    text += fmt::format("#  Rank {:2} Group  0 Pid {:6} on {:>10} device  0 [host memory] {}\n", rank++,
-                        info.pid, info.host, info.processor);
+    text += fmt::format("#  Rank {:2} Group  0 Pid {:6} on {:>10} device {:2} [{}] {}\n", rank++, info.pid,
+                        info.host, info.device, info.place.empty() ? "host memory" : info.place,
+                        info.device_name);
   }
   if (ranks.size() == 1) {
     text += fmt::format(

@@ -1,6 +1,7 @@
 #include "bench/watchdog.h"
 
 #include <cstdlib>
+#include <utility>
 
 #include "bench/say.h"
 
@@ -12,8 +13,8 @@ constexpr std::chrono::seconds kGrace{10};
 
 }  // namespace
 
-Watchdog::Watchdog(ncclComm_t comm, int rank, std::chrono::seconds limit)
-    : comm_(comm), rank_(rank), limit_(limit), deadline_(Clock::time_point::max()) {
+Watchdog::Watchdog(std::vector<ncclComm_t> comms, int rank, std::chrono::seconds limit)
+    : comms_(std::move(comms)), rank_(rank), limit_(limit), deadline_(Clock::time_point::max()) {
   if (limit_.count() > 0) thread_ = std::thread([this] { watch(); });
 }
 
@@ -65,14 +66,17 @@ void Watchdog::expire(std::unique_lock<std::mutex>& lock) {
   sayError("rank " + std::to_string(rank_) + ": " + what_ + " took more than " +
            std::to_string(limit_.count()) + " s (-T); aborting");
   lock.unlock();
-  std::thread aborter([comm = comm_] { ncclCommAbort(comm); });
+  // Each in a thread of its own: an abort waits for the ranks inside of the operation, which may be the
+  // others.
+  std::vector<std::jthread> aborters;
+  aborters.reserve(comms_.size());
+  for (ncclComm_t comm : comms_) aborters.emplace_back([comm] { ncclCommAbort(comm); });
   lock.lock();
   if (!changed_.wait_for(lock, kGrace, [this] { return stopping_; })) {
     sayError("rank " + std::to_string(rank_) + ": the aborted operation did not return; ending the process");
     std::_Exit(1);
   }
   lock.unlock();
-  aborter.join();
 }
 
 }  // namespace tutti::perf

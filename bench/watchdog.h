@@ -1,4 +1,4 @@
-// The time limit of -T: aborts a rank's communicator when a row of the table takes too long.
+// The time limit of -T: aborts a thread's communicators when a row of the table takes too long.
 #pragma once
 
 #include <chrono>
@@ -6,18 +6,19 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "nccl.h"
 
 namespace tutti::perf {
 
-/// Watches one rank from a thread of its own. When the limit passes, it says so on standard error and calls
-/// ncclCommAbort, which ends the operation that the rank is inside of; the communicator is gone then. Should
-/// the rank not come back even so, the process is ended with status 1.
+/// Watches a thread's ranks from a thread of its own. When the limit passes, it says so on standard error and
+/// calls ncclCommAbort, which ends the operation that the ranks are inside of; the communicators are gone
+/// then. Should the thread not come back even so, the process is ended with status 1.
 class Watchdog {
  public:
-  /// `limit` of 0 watches nothing and starts no thread.
-  Watchdog(ncclComm_t comm, int rank, std::chrono::seconds limit);
+  /// `rank` is the first of the ranks, for words. `limit` of 0 watches nothing and starts no thread.
+  Watchdog(std::vector<ncclComm_t> comms, int rank, std::chrono::seconds limit);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
   ~Watchdog();
@@ -26,7 +27,7 @@ class Watchdog {
   void arm(const std::string& what);
   void disarm();
 
-  /// The communicator was aborted by the watchdog.
+  /// The communicators were aborted by the watchdog.
   bool fired() const;
 
  private:
@@ -35,7 +36,7 @@ class Watchdog {
   void watch();
   void expire(std::unique_lock<std::mutex>& lock);
 
-  ncclComm_t comm_;  // set at construction, as are the next two
+  std::vector<ncclComm_t> comms_;  // set at construction, as are the next two
   int rank_;
   std::chrono::seconds limit_;
   mutable std::mutex mutex_;

@@ -27,13 +27,16 @@
 #include <concepts>
 #include <cstdint>
 
-/// Marks every function that uses verbs. Programs are compiled for wherever their executor runs; a compiler
-/// that serves two machines has to be told which functions are for the other one, and accepts no such verbs
-/// in constexpr functions, which are for both.
+// Code that uses verbs is marked: as a whole program, or as a step of programs. It is compiled for wherever
+// its executor runs; a compiler that serves two machines has to be told what is for the other one, and
+// accepts no verbs of that one in constexpr functions, which are for both. There each program is a function
+// of its own, because all of them together would need too many registers.
 #ifdef __CUDACC__
-#define TUTTI_PROGRAM __device__
+#define TUTTI_PROGRAM __device__ __noinline__
+#define TUTTI_STEP __device__
 #else
 #define TUTTI_PROGRAM
+#define TUTTI_STEP
 #endif
 
 namespace tutti {

@@ -45,7 +45,7 @@ class HierarchicalAllReduce {
         host_(work.rank / work.ranks_per_host),
         local_(work.rank % work.ranks_per_host) {}
 
-  TUTTI_PROGRAM bool run() {
+  TUTTI_STEP bool run() {
     const std::uint64_t depth = std::max<std::uint64_t>(1, (work_.depth + 1) / 2);
     std::uint64_t begun = 0;
     for (std::uint64_t first = 0; first < rounds(); first += depth) {
@@ -95,7 +95,7 @@ class HierarchicalAllReduce {
   }
 
   template <class Visit>
-  TUTTI_PROGRAM bool forLocalPeers(const Visit& visit) const {
+  TUTTI_STEP bool forLocalPeers(const Visit& visit) const {
     for (std::int32_t distance = 1; distance < local_count_; ++distance) {
       if (!visit((local_ + distance) % local_count_)) return false;
     }
@@ -103,7 +103,7 @@ class HierarchicalAllReduce {
   }
 
   /// Sums this host's contributions to the own part into the output; two hosts send the sum on at once.
-  TUTTI_PROGRAM bool begin(std::uint64_t round) {
+  TUTTI_STEP bool begin(std::uint64_t round) {
     // Copied, not lent: in place, results are written over it before the loan is known to be over.
     const auto send = [&](std::int32_t l) {
       const Part theirs = part(round, l);
@@ -133,7 +133,7 @@ class HierarchicalAllReduce {
   }
 
   /// Makes the own parts of rounds `first` to `end` complete and hands them to the other ranks of this host.
-  TUTTI_PROGRAM bool finish(std::uint64_t first, std::uint64_t end) {
+  TUTTI_STEP bool finish(std::uint64_t first, std::uint64_t end) {
     if (!(hosts_ == 2 ? exchange(first, end) : passRound(first, end))) return false;
     for (std::uint64_t round = first; round < end; ++round) {
       if (!share(round)) return false;
@@ -141,7 +141,7 @@ class HierarchicalAllReduce {
     return true;
   }
 
-  TUTTI_PROGRAM bool share(std::uint64_t round) {
+  TUTTI_STEP bool share(std::uint64_t round) {
     const Part mine = part(round, local_);
     const auto lend = [&](std::int32_t l) {
       if (!exec_.reserve(toLocal(l))) return false;
@@ -160,7 +160,7 @@ class HierarchicalAllReduce {
     return forLocalPeers(lend) && forLocalPeers(take);
   }
 
-  TUTTI_PROGRAM bool exchange(std::uint64_t first, std::uint64_t end) {
+  TUTTI_STEP bool exchange(std::uint64_t first, std::uint64_t end) {
     const Inbound across = Mesh::from(rankOf(1 - host_, local_));
     for (std::uint64_t round = first; round < end; ++round) {
       const Part mine = part(round, local_);
@@ -174,7 +174,7 @@ class HierarchicalAllReduce {
     return true;
   }
 
-  TUTTI_PROGRAM bool passRound(std::uint64_t first, std::uint64_t end) {
+  TUTTI_STEP bool passRound(std::uint64_t first, std::uint64_t end) {
     const auto hosts = static_cast<std::uint64_t>(hosts_);
     const auto batch = [&](const auto& visit) {
       for (std::uint64_t round = first; round < end; ++round) {

@@ -19,7 +19,7 @@ struct Mesh {
   /// Calls visit(peer) for each other rank, each rank starting with its right neighbour, so that not all turn
   /// to the same peer first. Stops and returns false when visit does.
   template <class Visit>
-  TUTTI_PROGRAM bool forPeers(const Visit& visit) const {
+  TUTTI_STEP bool forPeers(const Visit& visit) const {
     for (std::int32_t distance = 1; distance < nranks; ++distance) {
       if (!visit((rank + distance) % nranks)) return false;
     }
@@ -41,12 +41,12 @@ struct Mesh {
   constexpr Operands outboundSlots() const { return Operands::slots(slot(to(0)), nranks).without(rank); }
 
   template <Executor E>
-  TUTTI_PROGRAM bool awaitAll(E& exec) const {
+  TUTTI_STEP bool awaitAll(E& exec) const {
     return forPeers([&](std::int32_t peer) { return exec.await(from(peer)); });
   }
 
   template <Executor E>
-  TUTTI_PROGRAM void releaseAll(E& exec) const {
+  TUTTI_STEP void releaseAll(E& exec) const {
     forPeers([&](std::int32_t peer) {
       exec.release(from(peer));
       return true;
@@ -54,7 +54,7 @@ struct Mesh {
   }
 
   template <Executor E>
-  TUTTI_PROGRAM bool drainAll(E& exec) const {
+  TUTTI_STEP bool drainAll(E& exec) const {
     return forPeers([&](std::int32_t peer) { return exec.drain(to(peer)); });
   }
 };

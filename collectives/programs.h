@@ -21,7 +21,7 @@ TUTTI_PROGRAM bool single(E& exec, const LaneWork& work, bool reduces) {
 }
 
 template <Executor E>
-TUTTI_PROGRAM bool runRing(E& exec, Collective collective, const LaneWork& work) {
+TUTTI_STEP bool runRing(E& exec, Collective collective, const LaneWork& work) {
   switch (collective) {
     case Collective::all_reduce:
       return ringAllReduce(exec, work);
@@ -38,7 +38,7 @@ TUTTI_PROGRAM bool runRing(E& exec, Collective collective, const LaneWork& work)
 }
 
 template <Executor E>
-TUTTI_PROGRAM bool runDirect(E& exec, Collective collective, const LaneWork& work) {
+TUTTI_STEP bool runDirect(E& exec, Collective collective, const LaneWork& work) {
   switch (collective) {
     case Collective::all_reduce:
       return directAllReduce(exec, work);
@@ -56,7 +56,7 @@ TUTTI_PROGRAM bool runDirect(E& exec, Collective collective, const LaneWork& wor
 
 /// Runs one rank's share of one lane. False once the operation has failed.
 template <Executor E>
-TUTTI_PROGRAM bool runProgram(E& exec, const Plan& plan, const LaneWork& work) {
+TUTTI_STEP bool runProgram(E& exec, const Plan& plan, const LaneWork& work) {
   const Collective collective = plan.descriptor.collective;
   switch (plan.algorithm) {
     case Algorithm::single:

@@ -61,7 +61,7 @@ struct Ring {
 
 /// Fills a slot from memory and sends it on.
 template <Executor E>
-TUTTI_PROGRAM bool ringStart(E& exec, const Ring& ring, Operands dsts, Operands srcs, std::uint64_t n) {
+TUTTI_STEP bool ringStart(E& exec, const Ring& ring, Operands dsts, Operands srcs, std::uint64_t n) {
   if (!exec.reserve(ring.right) || !exec.combine(dsts, srcs, n, Last::no)) return false;
   exec.post(ring.right, n);
   return true;
@@ -69,8 +69,8 @@ TUTTI_PROGRAM bool ringStart(E& exec, const Ring& ring, Operands dsts, Operands 
 
 /// Receives a slot and sends the next, in one pass over the data.
 template <Executor E>
-TUTTI_PROGRAM bool ringPass(E& exec, const Ring& ring, Operands dsts, Operands srcs, std::uint64_t n,
-                            Last last = Last::no) {
+TUTTI_STEP bool ringPass(E& exec, const Ring& ring, Operands dsts, Operands srcs, std::uint64_t n,
+                         Last last = Last::no) {
   if (!exec.await(ring.left) || !exec.reserve(ring.right) || !exec.combine(dsts, srcs, n, last)) return false;
   exec.post(ring.right, n);
   exec.release(ring.left);
@@ -79,8 +79,8 @@ TUTTI_PROGRAM bool ringPass(E& exec, const Ring& ring, Operands dsts, Operands s
 
 /// Receives the last slot of a round into memory.
 template <Executor E>
-TUTTI_PROGRAM bool ringEnd(E& exec, const Ring& ring, Operands dsts, Operands srcs, std::uint64_t n,
-                           Last last = Last::no) {
+TUTTI_STEP bool ringEnd(E& exec, const Ring& ring, Operands dsts, Operands srcs, std::uint64_t n,
+                        Last last = Last::no) {
   if (!exec.await(ring.left) || !exec.combine(dsts, srcs, n, last)) return false;
   exec.release(ring.left);
   return true;
@@ -142,7 +142,7 @@ TUTTI_PROGRAM bool ringAllGather(E& exec, const LaneWork& work) {
 /// over all ranks into every output. A round is cut into a block per rank; blocks at its end may be short or
 /// empty, and are passed like all others.
 template <Executor E, class Batch, class Mine>
-TUTTI_PROGRAM bool ringReduceBatch(E& exec, const Ring& ring, const Batch& batch, const Mine& mine_at) {
+TUTTI_STEP bool ringReduceBatch(E& exec, const Ring& ring, const Batch& batch, const Mine& mine_at) {
   const auto start = [&](std::int32_t k, const Round& round) {
     return round.begin + std::min(static_cast<std::uint64_t>(ring.leftBy(k)) * round.block, round.length);
   };

@@ -21,8 +21,8 @@ namespace tutti {
 /// Calls begin(at) and finish(at) for each round, which starts at element `at`; the one behind it starts at
 /// next(at). False as soon as one of them is.
 template <class Next, class Begin, class Finish>
-TUTTI_PROGRAM bool overlapRounds(const LaneWork& work, const Next& next, const Begin& begin,
-                                 const Finish& finish) {
+TUTTI_STEP bool overlapRounds(const LaneWork& work, const Next& next, const Begin& begin,
+                              const Finish& finish) {
   std::uint64_t begun = work.begin;
   std::uint32_t under_way = 0;
   for (std::uint64_t at = work.begin; at < work.end; at = next(at)) {
@@ -38,7 +38,7 @@ TUTTI_PROGRAM bool overlapRounds(const LaneWork& work, const Next& next, const B
 
 /// The same in rounds of one slot.
 template <class Begin, class Finish>
-TUTTI_PROGRAM bool overlapSlots(const LaneWork& work, const Begin& begin, const Finish& finish) {
+TUTTI_STEP bool overlapSlots(const LaneWork& work, const Begin& begin, const Finish& finish) {
   const auto length = [&work](std::uint64_t at) { return std::min(work.slot_elements, work.end - at); };
   return overlapRounds(
       work, [&](std::uint64_t at) { return at + length(at); },
@@ -57,7 +57,7 @@ struct Round {
 /// a function: batch(visit) calls visit(round) for each of its rounds, and is false as soon as that is. So a
 /// program takes them through each of its steps, one after the other.
 template <class RoundAt, class Run>
-TUTTI_PROGRAM bool inBatches(const LaneWork& work, const RoundAt& roundAt, const Run& run) {
+TUTTI_STEP bool inBatches(const LaneWork& work, const RoundAt& roundAt, const Run& run) {
   std::uint64_t end = work.begin;
   for (std::uint64_t begin = end; begin < work.end; begin = end) {
     for (std::uint32_t i = 0; i < work.depth && end < work.end; ++i) end += roundAt(end).length;

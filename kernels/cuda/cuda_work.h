@@ -137,8 +137,7 @@ struct CudaRank {
   RankStatus* status = nullptr;
   // Written by kernels. Blocks of one kernel share these: atomics of device scope while it runs.
   std::uint64_t kernels = 0;          ///< that have ended
-  std::uint64_t operation = 0;        ///< collectives that have ended; the running one is the next
-  std::uint64_t completed = 0;        ///< collectives that have ended well
+  std::uint64_t operation = 0;        ///< collectives completed; the running one is the next
   std::uint32_t finished_blocks = 0;  ///< of the running kernel
   std::uint32_t failed = 0;           ///< 1: a block gave up; nothing runs any more
   CudaMoved moved = {};

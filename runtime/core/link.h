@@ -73,8 +73,8 @@ struct LinkView {
   bool is_network = false;  ///< this rank's side of a link whose other side is moved by Progress
 
   // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): links that are used have slots
-  SlotHeader& header(std::uint64_t sequence) const { return headers[sequence % slot_count]; }
-  std::byte* slot(std::uint64_t sequence) const {
+  constexpr SlotHeader& header(std::uint64_t sequence) const { return headers[sequence % slot_count]; }
+  constexpr std::byte* slot(std::uint64_t sequence) const {
     return data + sequence % slot_count * std::uint64_t{slot_bytes};
   }
 };

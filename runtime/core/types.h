@@ -44,8 +44,25 @@ inline constexpr int kMaxRanks = 1024;
 inline constexpr int kMaxMeshRanks = 64;
 
 constexpr std::size_t sizeOf(DataType type) {
-  constexpr std::size_t kSizes[kDataTypeCount] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
-  return kSizes[static_cast<int>(type)];
+  switch (type) {
+    case DataType::int8:
+    case DataType::uint8:
+    case DataType::float8e4m3:
+    case DataType::float8e5m2:
+      return 1;
+    case DataType::float16:
+    case DataType::bfloat16:
+      return 2;
+    case DataType::int32:
+    case DataType::uint32:
+    case DataType::float32:
+      return 4;
+    case DataType::int64:
+    case DataType::uint64:
+    case DataType::float64:
+      return 8;
+  }
+  return 1;
 }
 
 constexpr bool isFloatingPoint(DataType type) { return static_cast<int>(type) >= 6; }

@@ -66,9 +66,9 @@ class CudaGpuRank final : public GpuRank {
   /// What kernels use, and what waits for them.
   struct Parts {
     Parts(OpenedMemory& opened, const Allocations& allocations, const GpuRankOptions& options);
-    PinnedMemory<std::byte> control;
-    OwnedStream stream;            ///< for copies of the host
-    DeviceMemory<std::byte> rank;  ///< a CudaRank, then its link ends
+    OwnedPinnedMemory<std::byte> control;
+    OwnedStream stream;                 ///< for copies of the host
+    OwnedDeviceMemory<std::byte> rank;  ///< a CudaRank, then its link ends
     WorkOrder order;
     TaskLists lists;
     CudaLinks links;

@@ -75,7 +75,7 @@ class PeerRegions {
   GpuRegionTable* own_ = nullptr;
   std::uint32_t last_number_ = 0;
   std::vector<Peer> peers_;  ///< by place; this rank's own is unused
-  PinnedMemory<std::byte> table_;
+  OwnedPinnedMemory<std::byte> table_;
 };
 
 }  // namespace tutti

@@ -22,7 +22,7 @@ class TaskLists {
     CudaTask* tasks = nullptr;
     std::uint32_t* first = nullptr;
     // How it is kept.
-    PinnedMemory<std::byte> memory;
+    OwnedPinnedMemory<std::byte> memory;
     std::size_t bytes = 0;
     OwnedEvent done;
     bool is_captured = false;

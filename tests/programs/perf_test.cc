@@ -19,6 +19,7 @@
 #include "bench/statistics.h"
 #include "tests/harness/command.h"
 #include "tests/programs/perf_command.h"
+#include "tools/device/host_memory.h"
 
 namespace tutti::perf {
 namespace {
@@ -57,7 +58,7 @@ TEST(Sizes, StepThroughTheRange) {
 TEST(Sizes, LargestMessageLeavesAQuarter) {
   EXPECT_EQ(largestMessage(800, 2, 1), 300U);
   EXPECT_EQ(largestMessage(800, 2, 4), 75U);
-  EXPECT_GT(freeMemoryBytes(), std::uint64_t{1} << 20);
+  EXPECT_GT(device::freeHostBytes(), std::uint64_t{1} << 20);
 }
 
 TEST(Collective, BusFactorsAreThoseOfTheDocument) {
@@ -217,8 +218,12 @@ TEST(Programs, BadArgumentsExitWithTwo) {
       {{"--frobnicate"}, "--frobnicate"},
       {{"-o", "xor"}, "xor is not a reduction; there are: sum prod max min avg"},
       {{"-d", "float16"}, "float16 is not a data type; there are: int8 uint8 int32"},
-      {{"-g", "2"}, "use -t N"},
-      {{"-G", "1"}, "-G"},
+      {{"-g", "0"}, "ngpus"},
+      {{"-G", "1"}, "-G: there are no CUDA graphs in host memory"},
+      {{"-G", "1", "-z", "2"}, "-G: a recorded operation cannot be waited for (-z)"},
+      {{"-G", "1", "-y", "1"}, "-G: the NULL stream (-y 1) cannot be recorded"},
+      {{"-G", "1", "-I", "1"}, "-G: a replay has no single iterations"},
+      {{"--device", "gpu"}, "gpu is not a device; there are: auto host cuda"},
       {{"-y", "7"}, "-y"},
       {{"-x", "2"}, "-x"},
       {{"-D", "1"}, "-D"},

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/programs/train_on_host.h"
 #include "tools/train/data.h"
 #include "tools/train/division.h"
 #include "tools/train/model.h"
@@ -32,7 +33,7 @@ struct SmallNetwork {
   explicit SmallNetwork(std::size_t layers, std::size_t batch = 12)
       : corpus(makeCorpus("text", bytesOf(kText))),
         shape{corpus.vocabulary, 3, 4, 5, layers},
-        model(shape),
+        model(shape, *host.kernels),
         parameters(parameterCount(shape)),
         positions(batchPositions(corpus, {shape.context}, batch, 7, 1)) {
     Random random(11);
@@ -52,6 +53,7 @@ struct SmallNetwork {
 
   Corpus corpus;
   ModelShape shape;
+  OnHost<double> host;
   Model<double> model;
   std::vector<double> parameters;
   std::vector<std::size_t> positions;
@@ -162,7 +164,9 @@ TEST(Model, SlicesOfABatchHaveDifferentGradients) {
 
 TEST(Optimizer, SgdFollowsTheFormula) {
   const OptimizerSettings settings{OptimizerKind::kSgd, 0.05, 0.8};
-  const auto optimizer = makeOptimizer<double>(settings, 3);
+  const OnHost<double> host;
+  const auto optimizer = makeOptimizer<double>(settings, *host.kernels);
+  std::vector<double> state(3 * optimizer->stateNames().size());
   std::vector<double> parameters{1.0, -2.0, 0.5};
   std::vector<double> expected = parameters;
   std::vector<double> velocity(3);
@@ -172,14 +176,16 @@ TEST(Optimizer, SgdFollowsTheFormula) {
       velocity[i] = 0.8 * velocity[i] + gradient[i];
       expected[i] = expected[i] - 0.05 * velocity[i];
     }
-    optimizer->update(step, gradient, parameters);
+    optimizer->update(step, gradient, parameters, state);
     for (std::size_t i = 0; i < 3; ++i) EXPECT_DOUBLE_EQ(parameters[i], expected[i]) << "step " << step;
   }
 }
 
 TEST(Optimizer, AdamFollowsTheFormula) {
   const OptimizerSettings settings{OptimizerKind::kAdam, 0.05, 0.0};
-  const auto optimizer = makeOptimizer<double>(settings, 3);
+  const OnHost<double> host;
+  const auto optimizer = makeOptimizer<double>(settings, *host.kernels);
+  std::vector<double> state(3 * optimizer->stateNames().size());
   std::vector<double> parameters{1.0, -2.0, 0.5};
   std::vector<double> expected = parameters;
   std::vector<double> m(3);
@@ -197,7 +203,7 @@ TEST(Optimizer, AdamFollowsTheFormula) {
       const double square = v[i] / (1 - power2);
       expected[i] -= 0.05 * mean / (std::sqrt(square) + 1e-8);
     }
-    optimizer->update(step, gradient, parameters);
+    optimizer->update(step, gradient, parameters, state);
     for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(parameters[i], expected[i], 1e-14) << "step " << step;
   }
 }
@@ -265,7 +271,8 @@ TEST(Data, RandomIsSplitMix64) {
 // --- Hashes and comparison -------------------------------------------------------------------------------
 
 TEST(ReplicaHash, OneFlippedBitChangesThatTensorsHash) {
-  Replica<float> replica({7, 3, 4, 5, 2}, {}, 1);
+  const OnHost<float> host;
+  Replica<float> replica({7, 3, 4, 5, 2}, {}, 1, *host.kernels);
   const auto before = hashEach(replica.state());
   const Tensor& tensor = replica.tensors()[3];
   ASSERT_EQ(tensor.name, "dense2.weight");
@@ -277,9 +284,11 @@ TEST(ReplicaHash, OneFlippedBitChangesThatTensorsHash) {
 }
 
 TEST(ReplicaHash, StateHoldsParametersAndOptimizerState) {
-  const auto names = [](OptimizerKind kind) {
+  const OnHost<double> host;
+  const auto names = [&](OptimizerKind kind) {
     std::vector<std::string> result;
-    for (const NamedBytes& tensor : Replica<double>({7, 3, 4, 5, 1}, {kind, 0.1, 0.9}, 1).state()) {
+    for (const NamedBytes& tensor :
+         Replica<double>({7, 3, 4, 5, 1}, {kind, 0.1, 0.9}, 1, *host.kernels).state()) {
       result.push_back(tensor.name);
     }
     return result;

@@ -9,6 +9,7 @@
 
 #include "tests/harness/scratch_directory.h"
 #include "tests/programs/train_command.h"
+#include "tests/programs/train_on_host.h"
 #include "tools/train/data.h"
 #include "tools/train/division.h"
 #include "tools/train/model.h"
@@ -71,7 +72,8 @@ TEST(Uneven, WeightedGradientsAreTheGradientOfTheBatchAndPlainOnesAreNot) {
   const Corpus corpus = makeCorpus("x", std::vector<std::uint8_t>(text.begin(), text.end()));
   const Window window{3, 2};
   const ModelShape shape{corpus.vocabulary, 3, 4, 5, 2};
-  Model<double> model(shape);
+  const OnHost<double> host;
+  Model<double> model(shape, *host.kernels);
   std::vector<double> parameters(parameterCount(shape));
   model.initialise(5, parameters);
   const std::vector<std::size_t> counts{1, 9, 2};

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tools/run/cores.h"
+#include "tools/run/emulated_gpus.h"
 #include "tools/run/find_program.h"
 #include "tools/run/id_file.h"
 #include "tools/run/options.h"
@@ -41,6 +42,7 @@ int launch(const Options& options) {
   const ProcessSetup setup;  // before the library starts its thread
   if (options.port) ::setenv("TUTTI_BOOTSTRAP_PORT", std::to_string(*options.port).c_str(), 1);
   useLoopback();
+  if (options.emulated_gpus) emulateGpus(*options.emulated_gpus);
   auto id = openRendezvous();
   const IdFile id_file(id);
   ::explicit_bzero(&id, sizeof(id));

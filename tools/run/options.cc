@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "nccl.h"
+#include "tools/run/emulated_gpus.h"
 
 namespace tutti::run {
 namespace {
@@ -33,6 +34,9 @@ constexpr const char* kDetails =
     "Hosts: K names for this one, 1 to N of them. Each has a block of consecutive ranks; where N is no "
     "multiple\n"
     "of K, the first N mod K have one rank more. Ranks of different hosts use the network between them.\n\n"
+    "Emulated GPUs: G on each host, whether the machine has any or not; the CPU runs the kernels, slowly.\n"
+    "PROGRAM must load the CUDA runtime as a shared library (nvcc -cudart shared) and hold PTX for compute\n"
+    "capability 9.0 or lower. A rank takes device LOCAL_RANK mod G itself, as on a real machine.\n\n"
     "Input: every rank reads /dev/null.\n"
     "Output: whole lines, each with the rank before it, on the stream that the rank wrote to. A line ends "
     "with\n"
@@ -91,6 +95,7 @@ ParsedOptions parseOptions(int argc, char** argv) {
   Options options;
   int port = 0;
   int hosts = 1;
+  int gpus = 0;
   double grace = 5;
   double kill_after = 2;
   bool no_prefix = false;
@@ -103,6 +108,9 @@ ParsedOptions parseOptions(int argc, char** argv) {
   app.add_option("-n", options.ranks, "number of ranks")->required()->check(within(1, kMaxRanks));
   auto* hosts_option = app.add_option("--hosts", hosts, "divide the ranks among K hosts; see below");
   hosts_option->option_text("K")->check(within(1, kMaxRanks));
+  auto* gpus_option =
+      app.add_option("--emulate-gpus", gpus, "run CUDA programs on G emulated GPUs; see below");
+  gpus_option->option_text("G")->check(within(0, kMaxEmulatedGpus));
   app.add_flag("--bind", options.bind, "pin each rank to one of the cores this process may use, in turn");
   app.add_flag("--no-prefix", no_prefix, "pass lines on without their rank");
   auto* port_option = app.add_option("--port", port, "port of the rendezvous; default: any free one");
@@ -132,6 +140,7 @@ ParsedOptions parseOptions(int argc, char** argv) {
   options.kill_after = toMilliseconds(kill_after);
   if (port_option->count() > 0) options.port = port;
   if (hosts_option->count() > 0) options.hosts = hosts;
+  if (gpus_option->count() > 0) options.emulated_gpus = gpus;
   return {options, 0};
 }
 

@@ -12,11 +12,12 @@ inline constexpr int kMaxRanks = 1024;
 
 struct Options {
   int ranks = 0;
-  std::optional<int> hosts;              ///< that the ranks are divided among, 1 to `ranks`; absent: this one
-  bool bind = false;                     ///< one core per rank
-  bool prefix = true;                    ///< output lines carry their rank
-  std::optional<int> port;               ///< of the rendezvous; any free one when absent
-  std::chrono::milliseconds grace;       ///< from a stop signal to SIGKILL
+  std::optional<int> hosts;          ///< that the ranks are divided among, 1 to `ranks`; absent: this one
+  std::optional<int> emulated_gpus;  ///< that each host has, 0 to kMaxEmulatedGpus; absent: those there are
+  bool bind = false;                 ///< one core per rank
+  bool prefix = true;                ///< output lines carry their rank
+  std::optional<int> port;           ///< of the rendezvous; any free one when absent
+  std::chrono::milliseconds grace;   ///< from a stop signal to SIGKILL
   std::chrono::milliseconds kill_after;  ///< from the first failure to SIGTERM for the others
   std::vector<std::string> command;      ///< program and its arguments; never empty
 };

@@ -8,7 +8,6 @@
 #include <span>
 
 #include "tools/train/errors.h"
-#include "tools/train/gather.h"
 #include "tools/train/replica_hash.h"
 
 namespace tutti::train {
@@ -21,14 +20,14 @@ std::string textAt(const std::vector<std::byte>& all, std::size_t offset) {
 
 }  // namespace
 
-void requireAgreement(Comm& comm, const std::vector<Setting>& settings) {
+void requireAgreement(World& world, const std::vector<Setting>& settings) {
   // Values, not hashes, so that the message can show what the other rank has: a few hundred bytes, once.
   std::vector<std::byte> own(settings.size() * kSettingBytes);
   for (std::size_t i = 0; i < settings.size(); ++i) {
     const std::string& value = settings[i].value;
     std::memcpy(own.data() + i * kSettingBytes, value.data(), std::min(value.size(), kSettingBytes));
   }
-  const std::vector<std::byte> all = gatherBytes(comm, own);
+  const std::vector<std::byte> all = world.gatherBytes(own);
 
   std::vector<std::uint64_t> hash_of_rank;
   for (std::size_t at = 0; at < all.size(); at += own.size()) {

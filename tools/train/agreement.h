@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tutti/tutti.h"
+#include "tools/train/world.h"
 
 namespace tutti::train {
 
@@ -17,6 +17,6 @@ inline constexpr std::size_t kSettingBytes = 32;
 
 /// Throws SharedFailure, on all ranks, unless all ranks have the same values; it names a rank and, for each
 /// setting that differs, both values. All ranks pass the same names in the same order. Collective.
-void requireAgreement(Comm& comm, const std::vector<Setting>& settings);
+void requireAgreement(World& world, const std::vector<Setting>& settings);
 
 }  // namespace tutti::train

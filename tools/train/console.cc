@@ -39,6 +39,7 @@ void Console::header(const Options& options, const Corpus& corpus,
   say("tutti-train {}: next-character prediction, {} rank{}{}", TUTTI_VERSION, configuration.nranks,
       plural(configuration.nranks),
       configuration.hosts > 1 ? fmt::format(" on {} hosts", configuration.hosts) : "");
+  say("  device     {}", configuration.device);
   say("  data       {}: {} bytes, {} distinct", corpus.path, corpus.symbols.size(), corpus.vocabulary);
   say("  network    {} -> {} softmax: {} parameters in {} tensors", network, setup.shape.vocabulary,
       configuration.parameters, configuration.tensors.size());

@@ -9,16 +9,16 @@ namespace {
 constexpr std::size_t kMaxExamples = 4096;
 
 template <class T>
-TrafficPoint measureTraffic(Comm& comm, const Corpus& corpus, const TrainingSetup& setup,
+TrafficPoint measureTraffic(World& world, const Corpus& corpus, const TrainingSetup& setup,
                             const char* series) {
-  Training<T> training(comm, corpus, setup);
+  Training<T> training(world, corpus, setup);
   const StepRecord record = training.step(1);
   return {series, totalOf(setup.counts), setup.window.sequence, training.gradientBytes(),
           record.payload_bytes};
 }
 
 template <class T>
-std::vector<TrafficPoint> trafficPoints(Comm& comm, const Corpus& corpus, const TrainingSetup& base) {
+std::vector<TrafficPoint> trafficPoints(World& world, const Corpus& corpus, const TrainingSetup& base) {
   const std::size_t nranks = base.counts.size();
   std::vector<TrafficPoint> points;
   TrainingSetup setup = base;
@@ -26,31 +26,31 @@ std::vector<TrafficPoint> trafficPoints(Comm& comm, const Corpus& corpus, const 
   for (std::size_t per_rank = 1; per_rank <= 256; per_rank *= 4) {
     if (per_rank * nranks * base.window.sequence > kMaxExamples) break;
     setup.counts = evenCounts(per_rank * nranks, nranks);
-    points.push_back(measureTraffic<T>(comm, corpus, setup, "batch"));
+    points.push_back(measureTraffic<T>(world, corpus, setup, "batch"));
   }
   for (const std::size_t sequence : {std::size_t{4}, std::size_t{16}}) {
     const bool fits = corpus.symbols.size() >= base.window.context + sequence;
     if (!fits || sequence == base.window.sequence) continue;
     setup.window.sequence = sequence;
     setup.counts = evenCounts(32 / sequence * nranks, nranks);
-    points.push_back(measureTraffic<T>(comm, corpus, setup, "sequence"));
+    points.push_back(measureTraffic<T>(world, corpus, setup, "sequence"));
   }
   setup.window = base.window;
   setup.counts = unevenCounts(nranks);
   setup.averaging = Averaging::kWeighted;
   if (totalOf(setup.counts) * base.window.sequence <= kMaxExamples) {
-    points.push_back(measureTraffic<T>(comm, corpus, setup, "uneven"));
+    points.push_back(measureTraffic<T>(world, corpus, setup, "uneven"));
   }
   return points;
 }
 
 template <class T>
-std::vector<DivergencePoint> divergencePoints(Comm& comm, const Corpus& corpus, const TrainingSetup& base,
+std::vector<DivergencePoint> divergencePoints(World& world, const Corpus& corpus, const TrainingSetup& base,
                                               std::size_t steps) {
   TrainingSetup apart = base;
   apart.averaging = Averaging::kNone;
-  Training<T> with(comm, corpus, base);
-  Training<T> without(comm, corpus, apart);
+  Training<T> with(world, corpus, base);
+  Training<T> without(world, corpus, apart);
   std::vector<DivergencePoint> points;
   points.push_back({0, without.spread(), with.spread(), without.start().check.state_hashes});
   for (std::size_t step = 1; step <= steps; ++step) {
@@ -68,13 +68,14 @@ std::vector<DivergencePoint> divergencePoints(Comm& comm, const Corpus& corpus, 
 }  // namespace
 
 template <class T>
-Experiments runExperiments(Comm& comm, const Corpus& corpus, const TrainingSetup& setup, std::size_t steps) {
+Experiments runExperiments(World& world, const Corpus& corpus, const TrainingSetup& setup,
+                           std::size_t steps) {
   TrainingSetup sound = setup;
   sound.fault.reset();
-  return {trafficPoints<T>(comm, corpus, sound), divergencePoints<T>(comm, corpus, sound, steps)};
+  return {trafficPoints<T>(world, corpus, sound), divergencePoints<T>(world, corpus, sound, steps)};
 }
 
-template Experiments runExperiments<float>(Comm&, const Corpus&, const TrainingSetup&, std::size_t);
-template Experiments runExperiments<double>(Comm&, const Corpus&, const TrainingSetup&, std::size_t);
+template Experiments runExperiments<float>(World&, const Corpus&, const TrainingSetup&, std::size_t);
+template Experiments runExperiments<double>(World&, const Corpus&, const TrainingSetup&, std::size_t);
 
 }  // namespace tutti::train

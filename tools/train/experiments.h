@@ -34,9 +34,9 @@ struct Experiments {
 
 /// Runs them from the same seed as `setup`, without its fault; the divergence for `steps` steps. Collective.
 template <class T>
-Experiments runExperiments(Comm& comm, const Corpus& corpus, const TrainingSetup& setup, std::size_t steps);
+Experiments runExperiments(World& world, const Corpus& corpus, const TrainingSetup& setup, std::size_t steps);
 
-extern template Experiments runExperiments<float>(Comm&, const Corpus&, const TrainingSetup&, std::size_t);
-extern template Experiments runExperiments<double>(Comm&, const Corpus&, const TrainingSetup&, std::size_t);
+extern template Experiments runExperiments<float>(World&, const Corpus&, const TrainingSetup&, std::size_t);
+extern template Experiments runExperiments<double>(World&, const Corpus&, const TrainingSetup&, std::size_t);
 
 }  // namespace tutti::train

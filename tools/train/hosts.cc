@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 
-#include "tools/train/gather.h"
 #include "tools/train/replica_hash.h"
 
 namespace tutti::train {
@@ -21,9 +20,9 @@ std::string hostName() {
 
 }  // namespace
 
-std::size_t countHosts(Comm& comm) {
+std::size_t countHosts(World& world) {
   const std::string name = hostName();
-  return countDistinct(gatherWords(comm, std::array{hashOf(std::as_bytes(std::span(name)))}));
+  return countDistinct(world.gatherWords(std::array{hashOf(std::as_bytes(std::span(name)))}));
 }
 
 }  // namespace tutti::train

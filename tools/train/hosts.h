@@ -3,12 +3,12 @@
 
 #include <cstddef>
 
-#include "tutti/tutti.h"
+#include "tools/train/world.h"
 
 namespace tutti::train {
 
 /// Counts the ranks' names of their hosts as the library tells hosts apart: NCCL_HOSTID, or where that is not
 /// set, the boot id of the kernel. Collective.
-std::size_t countHosts(Comm& comm);
+std::size_t countHosts(World& world);
 
 }  // namespace tutti::train

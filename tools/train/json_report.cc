@@ -39,6 +39,7 @@ Json configurationOf(const Options& options, const Corpus& corpus, const RunConf
   Json json;
   json["ranks"] = configuration.nranks;
   json["hosts"] = configuration.hosts;
+  json["device"] = configuration.device;
   json["steps"] = options.steps;
   json["data"] = {{"path", corpus.path},
                   {"bytes", corpus.symbols.size()},

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "tools/device/choice.h"
 #include "tools/train/errors.h"
 #include "tools/train/options.h"
 #include "tools/train/program.h"
@@ -23,8 +24,9 @@ int run(int argc, char** argv) {
     if (!options) return 0;
     if (options->mode == Mode::kScaling) return tutti::train::runScaling(*options);
     if (options->mode == Mode::kExplainTraffic) return tutti::train::runExplainTraffic(*options);
+    const tutti::device::Devices& devices = tutti::device::chooseDevices(options->device);
     tutti::check(tuttiLaunchFromEnvironment(&launch));
-    return tutti::train::runTraining(*options, launch);
+    return tutti::train::runTraining(*options, devices, launch);
   } catch (const tutti::train::UsageError& error) {
     fmt::print(stderr, "tutti-train: {}\n", error.what());
     return tutti::train::kUsage;

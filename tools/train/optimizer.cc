@@ -8,68 +8,53 @@ namespace {
 template <class T>
 class Sgd final : public Optimizer<T> {
  public:
-  Sgd(const OptimizerSettings& settings, std::size_t count)
-      : rate_(static_cast<T>(settings.learning_rate)),
-        momentum_(static_cast<T>(settings.momentum)),
-        velocity_(count) {}
+  Sgd(const OptimizerSettings& settings, Kernels<T>& kernels)
+      : step_{settings.learning_rate, settings.momentum}, kernels_(kernels) {}
 
-  void update(std::size_t /*step*/, std::span<const T> gradient, std::span<T> parameters) override {
-    for (std::size_t i = 0; i < velocity_.size(); ++i) {
-      velocity_[i] = momentum_ * velocity_[i] + gradient[i];
-      parameters[i] -= rate_ * velocity_[i];
-    }
+  std::vector<std::string> stateNames() const override { return {"momentum"}; }
+
+  void update(std::size_t /*step*/, std::span<const T> gradient, std::span<T> parameters,
+              std::span<T> state) override {
+    kernels_.sgd(step_, gradient, state, parameters);
   }
 
-  std::vector<StateVector<T>> state() const override { return {{"momentum", velocity_}}; }
-
  private:
-  T rate_;
-  T momentum_;
-  std::vector<T> velocity_;
+  SgdStep step_;
+  Kernels<T>& kernels_;
 };
-
-constexpr double kBeta1 = 0.9;
-constexpr double kBeta2 = 0.999;
-constexpr double kEpsilon = 1e-8;
 
 template <class T>
 class Adam final : public Optimizer<T> {
  public:
-  Adam(const OptimizerSettings& settings, std::size_t count)
-      : rate_(static_cast<T>(settings.learning_rate)), mean_(count), square_(count) {}
+  Adam(const OptimizerSettings& settings, Kernels<T>& kernels)
+      : rate_(settings.learning_rate), kernels_(kernels) {}
 
-  void update(std::size_t step, std::span<const T> gradient, std::span<T> parameters) override {
-    const auto beta1 = static_cast<T>(kBeta1);
-    const auto beta2 = static_cast<T>(kBeta2);
+  /// Moving means of the gradient and of its square.
+  std::vector<std::string> stateNames() const override { return {"adam_m", "adam_v"}; }
+
+  void update(std::size_t step, std::span<const T> gradient, std::span<T> parameters,
+              std::span<T> state) override {
     // 1 - b^step loses its digits in fp32 at the first steps: taken in double.
-    const auto mean_scale = static_cast<T>(1.0 - std::pow(kBeta1, static_cast<double>(step)));
-    const auto square_scale = static_cast<T>(1.0 - std::pow(kBeta2, static_cast<double>(step)));
-    for (std::size_t i = 0; i < mean_.size(); ++i) {
-      const T g = gradient[i];
-      mean_[i] = beta1 * mean_[i] + (T{1} - beta1) * g;
-      square_[i] = beta2 * square_[i] + (T{1} - beta2) * g * g;
-      const T denominator = std::sqrt(square_[i] / square_scale) + static_cast<T>(kEpsilon);
-      parameters[i] -= rate_ * (mean_[i] / mean_scale) / denominator;
-    }
+    const AdamStep adam{rate_, 1.0 - std::pow(kAdamBeta1, static_cast<double>(step)),
+                        1.0 - std::pow(kAdamBeta2, static_cast<double>(step))};
+    const std::size_t count = parameters.size();
+    kernels_.adam(adam, gradient, state.first(count), state.last(count), parameters);
   }
 
-  std::vector<StateVector<T>> state() const override { return {{"adam_m", mean_}, {"adam_v", square_}}; }
-
  private:
-  T rate_;
-  std::vector<T> mean_;    ///< moving mean of the gradient
-  std::vector<T> square_;  ///< moving mean of its square
+  double rate_;
+  Kernels<T>& kernels_;
 };
 
 }  // namespace
 
 template <class T>
-std::unique_ptr<Optimizer<T>> makeOptimizer(const OptimizerSettings& settings, std::size_t parameter_count) {
-  if (settings.kind == OptimizerKind::kAdam) return std::make_unique<Adam<T>>(settings, parameter_count);
-  return std::make_unique<Sgd<T>>(settings, parameter_count);
+std::unique_ptr<Optimizer<T>> makeOptimizer(const OptimizerSettings& settings, Kernels<T>& kernels) {
+  if (settings.kind == OptimizerKind::kAdam) return std::make_unique<Adam<T>>(settings, kernels);
+  return std::make_unique<Sgd<T>>(settings, kernels);
 }
 
-template std::unique_ptr<Optimizer<float>> makeOptimizer(const OptimizerSettings&, std::size_t);
-template std::unique_ptr<Optimizer<double>> makeOptimizer(const OptimizerSettings&, std::size_t);
+template std::unique_ptr<Optimizer<float>> makeOptimizer(const OptimizerSettings&, Kernels<float>&);
+template std::unique_ptr<Optimizer<double>> makeOptimizer(const OptimizerSettings&, Kernels<double>&);
 
 }  // namespace tutti::train

@@ -35,6 +35,7 @@ struct Raw {
   std::int64_t hosts = 1;
   std::optional<double> learning_rate;
   std::optional<double> momentum;
+  std::string device = "auto";
   std::string optimizer = "sgd";
   std::string dtype = "fp32";
   std::string seed = "1";  // a text: CLI11 wraps a negative number around
@@ -55,19 +56,19 @@ struct OptionUse {
   bool explain;
 };
 constexpr std::array kUses{
-    OptionUse{"--steps", true, true, false},         OptionUse{"--batch", true, true, false},
-    OptionUse{"--sequence", true, true, false},      OptionUse{"--context", true, true, false},
-    OptionUse{"--embedding", true, true, false},     OptionUse{"--hidden", true, true, false},
-    OptionUse{"--layers", true, true, false},        OptionUse{"--lr", true, true, false},
-    OptionUse{"--momentum", true, true, false},      OptionUse{"--optimizer", true, true, false},
-    OptionUse{"--dtype", true, true, true},          OptionUse{"--seed", true, true, false},
-    OptionUse{"--data", true, true, false},          OptionUse{"--log-every", true, false, false},
-    OptionUse{"--verify", true, false, false},       OptionUse{"--no-average", true, false, false},
-    OptionUse{"--uneven", true, false, false},       OptionUse{"--no-weights", true, false, false},
-    OptionUse{"--inject-fault", true, false, false}, OptionUse{"--html", true, false, false},
-    OptionUse{"--json", true, true, true},           OptionUse{"--ranks", false, true, true},
-    OptionUse{"--params", false, false, true},       OptionUse{"--link-gbps", false, false, true},
-    OptionUse{"--hosts", false, false, true},
+    OptionUse{"--device", true, true, false},      OptionUse{"--steps", true, true, false},
+    OptionUse{"--batch", true, true, false},       OptionUse{"--sequence", true, true, false},
+    OptionUse{"--context", true, true, false},     OptionUse{"--embedding", true, true, false},
+    OptionUse{"--hidden", true, true, false},      OptionUse{"--layers", true, true, false},
+    OptionUse{"--lr", true, true, false},          OptionUse{"--momentum", true, true, false},
+    OptionUse{"--optimizer", true, true, false},   OptionUse{"--dtype", true, true, true},
+    OptionUse{"--seed", true, true, false},        OptionUse{"--data", true, true, false},
+    OptionUse{"--log-every", true, false, false},  OptionUse{"--verify", true, false, false},
+    OptionUse{"--no-average", true, false, false}, OptionUse{"--uneven", true, false, false},
+    OptionUse{"--no-weights", true, false, false}, OptionUse{"--inject-fault", true, false, false},
+    OptionUse{"--html", true, false, false},       OptionUse{"--json", true, true, true},
+    OptionUse{"--ranks", false, true, true},       OptionUse{"--params", false, false, true},
+    OptionUse{"--link-gbps", false, false, true},  OptionUse{"--hosts", false, false, true},
 };
 
 void checkUses(const CLI::App& app, Mode mode) {
@@ -104,6 +105,9 @@ OptimizerSettings optimizerFrom(const Raw& raw) {
 }
 
 void addTraining(CLI::App& app, Raw& raw, Options& options) {
+  app.add_option("--device", raw.device,
+                 "Where to compute: host, cuda, or auto: on GPUs where one can be used")
+      ->capture_default_str();
   app.add_option("--steps", raw.steps, "Averaged steps")->capture_default_str();
   app.add_option("--batch", raw.batch,
                  "Sequences per step over all ranks, a multiple of their number; with --scaling, per rank")
@@ -192,6 +196,11 @@ Options checked(const Raw& raw, Options options) {
   if (options.mode == Mode::kExplainTraffic) {
     options.traffic = trafficFrom(raw);
     return options;
+  }
+  try {
+    options.device = device::parseChoice(raw.device);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(fmt::format("--device: {}", error.what()));
   }
   options.steps = countWithin("--steps", raw.steps, 1, 1'000'000);
   options.batch = countWithin("--batch", raw.batch, 1, 8192);

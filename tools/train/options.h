@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/device/choice.h"
 #include "tools/train/agreement.h"
 #include "tools/train/data.h"
 #include "tools/train/model.h"
@@ -22,6 +23,7 @@ enum class Mode { kTrain, kScaling, kExplainTraffic };
 
 struct Options {
   Mode mode = Mode::kTrain;
+  device::Choice device = device::Choice::automatic;
   std::size_t steps = 100;
   std::size_t batch = 64;  ///< sequences per step, over all ranks; per rank in Mode::kScaling
   Window window{8, 1};

@@ -48,7 +48,7 @@ bool isFirstRank() {
 
 }  // namespace
 
-int runTraining(const Options& options, const tuttiLaunch_t& launch) {
+int runTraining(const Options& options, const device::Devices& devices, const tuttiLaunch_t& launch) {
   checkAgainstRanks(options, static_cast<std::size_t>(launch.nranks));
   const Corpus corpus = loadCorpus(options.data, options.window);
   const bool first = launch.rank == 0;
@@ -57,12 +57,12 @@ int runTraining(const Options& options, const tuttiLaunch_t& launch) {
   auto html = openReport("--html", first ? options.html : "");
   const Console console(static_cast<std::size_t>(launch.rank), wordsOf(options));
 
-  Comm comm(launch.nranks, launch.id, launch.rank);
+  World world(devices, launch);
   std::string failure;
   std::string unwritten;
   try {
-    requireAgreement(comm, settingsToAgreeOn(options, corpus));
-    const RunRecord record = train(comm, options, corpus, console, json.has_value() || html.has_value());
+    requireAgreement(world, settingsToAgreeOn(options, corpus));
+    const RunRecord record = train(world, options, corpus, console, json.has_value() || html.has_value());
     failure = record.failure;
     unwritten = writeReports(trainingDocument(options, corpus, record), json, html);
     if (html && unwritten.empty()) console.wrote("page", html->path());
@@ -72,7 +72,7 @@ int runTraining(const Options& options, const tuttiLaunch_t& launch) {
   if (first && !failure.empty()) fmt::print(stderr, "tutti-train: {}\n", failure);
   if (!unwritten.empty()) fmt::print(stderr, "tutti-train: {}\n", unwritten);
   // A launcher stops all ranks when the first one fails: none leaves before rank 0 has spoken.
-  if (!failure.empty()) comm.barrier();
+  if (!failure.empty()) world.barrier();
   return failure.empty() && unwritten.empty() ? 0 : kFailed;
 }
 

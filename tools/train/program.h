@@ -10,7 +10,7 @@ inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
 
 /// One rank of a training run, with its reports.
-int runTraining(const Options& options, const tuttiLaunch_t& launch);
+int runTraining(const Options& options, const device::Devices& devices, const tuttiLaunch_t& launch);
 
 /// Under a launcher only rank 0 measures; the other ranks end at once.
 int runScaling(const Options& options);

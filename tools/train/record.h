@@ -21,6 +21,7 @@ struct RunConfiguration {
   std::size_t gradient_bytes = 0;
   std::vector<Tensor> tensors;
   TrainingSetup setup;
+  std::string device;  ///< that rank 0 works on, in words
 };
 
 struct VerifyResult {

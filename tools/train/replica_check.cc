@@ -5,8 +5,6 @@
 #include <array>
 #include <bit>
 
-#include "tools/train/gather.h"
-
 namespace tutti::train {
 
 CheckResult ReplicaCheck::compare(const RankReport& own) {
@@ -14,7 +12,7 @@ CheckResult ReplicaCheck::compare(const RankReport& own) {
   const std::array<std::uint64_t, 5> words{own.gradient_hash, combinedHash(own_hashes),
                                            std::bit_cast<std::uint64_t>(own.loss), own.payload_bytes,
                                            own.network_bytes};
-  const std::vector<std::uint64_t> all = gatherWords(comm_, words);
+  const std::vector<std::uint64_t> all = world_.gatherWords(words);
   std::vector<std::uint64_t> gradients;
   CheckResult result;
   for (std::size_t at = 0; at < all.size(); at += words.size()) {
@@ -35,7 +33,7 @@ CheckResult ReplicaCheck::compare(const RankReport& own) {
 
 std::string ReplicaCheck::firstDifferingTensor(const OddRank& odd,
                                                const std::vector<std::uint64_t>& own_hashes) {
-  const std::vector<std::uint64_t> all = gatherWords(comm_, own_hashes);
+  const std::vector<std::uint64_t> all = world_.gatherWords(own_hashes);
   const std::size_t count = own_hashes.size();
   for (std::size_t tensor = 0; tensor < count; ++tensor) {
     if (all[odd.rank * count + tensor] != all[odd.reference * count + tensor]) return state_[tensor].name;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tools/train/replica_hash.h"
-#include "tutti/tutti.h"
+#include "tools/train/world.h"
 
 namespace tutti::train {
 
@@ -43,7 +43,7 @@ struct CheckResult {
 class ReplicaCheck {
  public:
   /// `state` is watched: its memory must outlive this object.
-  ReplicaCheck(Comm& comm, std::vector<NamedBytes> state) : comm_(comm), state_(std::move(state)) {}
+  ReplicaCheck(World& world, std::vector<NamedBytes> state) : world_(world), state_(std::move(state)) {}
 
   /// Collective.
   CheckResult compare(const RankReport& own);
@@ -51,7 +51,7 @@ class ReplicaCheck {
  private:
   std::string firstDifferingTensor(const OddRank& odd, const std::vector<std::uint64_t>& own_hashes);
 
-  Comm& comm_;
+  World& world_;
   std::vector<NamedBytes> state_;
 };
 

@@ -48,6 +48,7 @@ std::vector<std::string> argumentsFor(const Options& options, std::size_t ranks,
   const auto add = [&](const char* name, const auto& value) {
     arguments.insert(arguments.end(), {name, fmt::format("{}", value)});
   };
+  add("--device", device::choiceName(options.device));
   add("--steps", options.steps);
   add("--batch", options.batch * ranks);
   add("--sequence", options.window.sequence);

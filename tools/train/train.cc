@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -22,18 +23,29 @@ constexpr std::size_t kExperimentSteps = 60;
 template <class T>
 struct WholeBatchRun {
   Replica<T> replica;
-  std::vector<T> gradient;
+  Array<T> gradient;
+
+  WholeBatchRun(const TrainingSetup& setup, Kernels<T>& kernels)
+      : replica(setup.shape, setup.optimizer, setup.seed, kernels),
+        gradient(kernels.device(), replica.parameters().size()) {}
 
   void step(std::size_t step, const Examples& examples) {
-    replica.lossAndGradient(examples, gradient);
-    replica.update(step, gradient);
+    replica.lossAndGradient(examples, gradient.span());
+    replica.update(step, gradient.span());
   }
 };
+
+/// Of rank 0, for the reports.
+std::string deviceText(const device::Device& device) {
+  const device::DeviceInfo info = device.info();
+  if (device.kind() == device::Kind::host) return "host memory, " + info.name;
+  return fmt::format("cuda, {} [{}]", info.name, info.place);
+}
 
 template <class T>
 class Run {
  public:
-  Run(Comm& comm, const Options& options, const Corpus& corpus, const Console& console, bool keep_steps);
+  Run(World& world, const Options& options, const Corpus& corpus, const Console& console, bool keep_steps);
 
   RunRecord run();
 
@@ -44,7 +56,7 @@ class Run {
   void verify();
   void conclude() const;
 
-  Comm& comm_;
+  World& world_;
   const Options& options_;
   const Corpus& corpus_;
   const Console& console_;
@@ -55,20 +67,25 @@ class Run {
 };
 
 template <class T>
-Run<T>::Run(Comm& comm, const Options& options, const Corpus& corpus, const Console& console, bool keep_steps)
-    : comm_(comm),
+Run<T>::Run(World& world, const Options& options, const Corpus& corpus, const Console& console,
+            bool keep_steps)
+    : world_(world),
       options_(options),
       corpus_(corpus),
       console_(console),
       keep_steps_(keep_steps),
-      training_(comm, corpus, trainingSetup(options, corpus, static_cast<std::size_t>(comm.size()))) {
+      training_(world, corpus, trainingSetup(options, corpus, world.size())) {
   const TrainingSetup& setup = training_.setup();
   const Replica<T>& replica = training_.replica();
-  record_.configuration = {setup.counts.size(),       countHosts(comm),  replica.parameters().size(),
-                           training_.gradientBytes(), replica.tensors(), setup};
-  if (options.verify && comm.rank() == 0) {
-    whole_batch_ = WholeBatchRun<T>{{setup.shape, setup.optimizer, setup.seed},
-                                    std::vector<T>(replica.parameters().size())};
+  record_.configuration = {setup.counts.size(),
+                           countHosts(world),
+                           replica.parameters().size(),
+                           training_.gradientBytes(),
+                           replica.tensors(),
+                           setup,
+                           deviceText(world.seat().device())};
+  if (options.verify && world.rank() == 0) {
+    whole_batch_.emplace(setup, training_.kernels());
   }
 }
 
@@ -82,7 +99,7 @@ RunRecord Run<T>::run() {
   }
   if (!options_.html.empty()) {
     record_.experiments =
-        runExperiments<T>(comm_, corpus_, training_.setup(), std::min(options_.steps, kExperimentSteps));
+        runExperiments<T>(world_, corpus_, training_.setup(), std::min(options_.steps, kExperimentSteps));
   }
   return std::move(record_);
 }
@@ -131,21 +148,22 @@ void Run<T>::judge(const StepRecord& record) {
 /// Rank 0 judges, the others learn what failed.
 template <class T>
 void Run<T>::verify() {
-  constexpr std::int32_t kDiffers = 1;
-  constexpr std::int32_t kLossDidNotFall = 2;
-  std::int32_t failed = 0;
+  constexpr std::uint64_t kDiffers = 1;
+  constexpr std::uint64_t kLossDidNotFall = 2;
+  std::uint64_t failed = 0;
   if (whole_batch_) {
     VerifyResult result;
     result.limit = differenceLimit<T>(options_.optimizer.kind);
-    result.tensors = compareTensors<T>(training_.replica().tensors(), training_.replica().parameters(),
-                                       std::as_const(whole_batch_->replica).parameters());
+    whole_batch_->replica.fetch();
+    result.tensors = compareTensors<T>(training_.replica().tensors(), training_.replica().hostParameters(),
+                                       std::as_const(whole_batch_->replica).hostParameters());
     result.largest = largestDifference(result.tensors);
     result.trend = lossTrend(record_.losses);
     console_.verify(result);
     failed = (result.equal() ? 0 : kDiffers) + (result.trend.fell() ? 0 : kLossDidNotFall);
     record_.verify = std::move(result);
   }
-  comm_.allReduce(&failed, &failed, 1, ncclMax);
+  failed = world_.gatherWords(std::array{failed}).front();
   if (failed == 0) return;
   console_.verdict(record_);
   const bool differs = (failed & kDiffers) != 0;
@@ -168,12 +186,12 @@ void Run<T>::conclude() const {
 
 }  // namespace
 
-RunRecord train(Comm& comm, const Options& options, const Corpus& corpus, const Console& console,
+RunRecord train(World& world, const Options& options, const Corpus& corpus, const Console& console,
                 bool keep_steps) {
   if (options.precision == Precision::kFp64) {
-    return Run<double>(comm, options, corpus, console, keep_steps).run();
+    return Run<double>(world, options, corpus, console, keep_steps).run();
   }
-  return Run<float>(comm, options, corpus, console, keep_steps).run();
+  return Run<float>(world, options, corpus, console, keep_steps).run();
 }
 
 }  // namespace tutti::train

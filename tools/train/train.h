@@ -5,15 +5,15 @@
 #include "tools/train/data.h"
 #include "tools/train/options.h"
 #include "tools/train/record.h"
-#include "tutti/tutti.h"
+#include "tools/train/world.h"
 
 namespace tutti::train {
 
-/// Trains on all ranks of `comm`; rank 0's console speaks. What a run must not be (replicas differ, the loss
+/// Trains on all ranks of `world`; rank 0's console speaks. What a run must not be (replicas differ, the loss
 /// is not finite, --verify fails, --no-average does not make replicas differ) ends it and is in the record's
 /// failure, the same on all ranks. With `keep_steps` the record holds every step. Throws tutti::Error when
 /// the library fails. Collective.
-RunRecord train(Comm& comm, const Options& options, const Corpus& corpus, const Console& console,
+RunRecord train(World& world, const Options& options, const Corpus& corpus, const Console& console,
                 bool keep_steps);
 
 }  // namespace tutti::train

@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "tools/train/division.h"
-#include "tools/train/gather.h"
 
 namespace tutti::train {
 namespace {
@@ -36,19 +35,22 @@ std::uint64_t sumOf(const std::vector<std::uint64_t>& values) {
 }  // namespace
 
 template <class T>
-Training<T>::Training(Comm& comm, const Corpus& corpus, const TrainingSetup& setup)
-    : comm_(comm),
+Training<T>::Training(World& world, const Corpus& corpus, const TrainingSetup& setup)
+    : world_(world),
       corpus_(corpus),
       setup_(setup),
-      rank_(static_cast<std::size_t>(comm.rank())),
-      replica_(setup.shape, setup.optimizer, setup.seed),
+      rank_(world.rank()),
+      kernels_(makeKernels<T>(world.seat().device(), world.seat().stream())),
+      replica_(setup.shape, setup.optimizer, setup.seed, *kernels_),
       gradient_memory_(replica_.parameters().size() * sizeof(T)),
       gradient_(reinterpret_cast<T*>(gradient_memory_.data()), replica_.parameters().size()),
-      check_(comm, replica_.state()) {}
+      gradient_view_(kernels_->device(), kernels_->stream(), gradient_memory_.data(), gradient_.size_bytes()),
+      check_(world, replica_.state()) {}
 
 template <class T>
 StepRecord Training<T>::start() {
   StepRecord record;
+  replica_.fetch();
   record.check = check_.compare({});
   return record;
 }
@@ -68,21 +70,27 @@ StepRecord Training<T>::step(std::size_t step) {
   const std::vector<std::size_t> batch = batchOf(step);
   const Examples slice = gatherExamples(corpus_, setup_.window, sliceOf(batch, setup_.counts, rank_));
   own.loss = replica_.lossAndGradient(slice, gradient_);
+  world_.seat().finish();
   record.times.compute = watch.lap();
-  own.gradient_hash = hashOf(std::as_bytes(gradient_));
+  gradient_view_.load();
+  own.gradient_hash = hashOf({gradient_view_.data(), gradient_view_.bytes()});
   record.times.check = watch.lap();
   weigh();
+  world_.seat().finish();
   record.times.compute += watch.lap();
 
-  const tuttiStatistics_t before = comm_.statistics();
+  const tuttiStatistics_t before = world_.seat().statistics();
   average();
-  const tuttiStatistics_t after = comm_.statistics();
+  world_.seat().finish();
+  const tuttiStatistics_t after = world_.seat().statistics();
   own.payload_bytes = payloadOf(after) - payloadOf(before);
   own.network_bytes = after.payload_network_bytes - before.payload_network_bytes;
   record.times.all_reduce = watch.lap();
 
   replica_.update(step, gradient_);
+  world_.seat().finish();
   record.times.update = watch.lap();
+  replica_.fetch();
   injectFault(step);
   record.check = check_.compare(own);
   record.times.check += watch.lap();
@@ -100,30 +108,39 @@ void Training<T>::weigh() {
   if (setup_.averaging != Averaging::kWeighted) return;
   const double share =
       static_cast<double>(setup_.counts[rank_]) / static_cast<double>(totalOf(setup_.counts));
-  for (T& value : gradient_) value *= static_cast<T>(share);
+  kernels_->scale(static_cast<T>(share), gradient_);
 }
 
 template <class T>
 void Training<T>::average() {
   if (setup_.averaging == Averaging::kNone) return;
   const ncclRedOp_t op = setup_.averaging == Averaging::kWeighted ? ncclSum : ncclAvg;
-  comm_.allReduce(gradient_.data(), gradient_.data(), gradient_.size(), op);
+  const device::Seat& seat = world_.seat();
+  check(ncclAllReduce(gradient_.data(), gradient_.data(), gradient_.size(), dataTypeOf<T>(), op, seat.comm(),
+                      seat.stream()));
 }
 
 /// Flips the lowest bit of the middle element of dense1.weight: the smallest change there is.
 template <class T>
 void Training<T>::injectFault(std::size_t step) {
   if (!setup_.fault || setup_.fault->step != step || setup_.fault->rank != rank_) return;
-  const std::span<T> weight = replica_.tensors()[1].in(replica_.parameters());
+  const std::span<T> weight = replica_.tensors()[1].in(replica_.hostParameters());
   auto* bytes = reinterpret_cast<unsigned char*>(&weight[weight.size() / 2]);
   bytes[0] ^= 1U;
+  replica_.store();
 }
 
 template <class T>
 double Training<T>::spread() {
-  const std::span<const T> own = std::as_const(replica_).parameters();
-  std::vector<T> reference(own.begin(), own.end());
-  comm_.broadcast(reference.data(), reference.data(), reference.size(), dataTypeOf<T>(), 0);
+  const device::Seat& seat = world_.seat();
+  const Array<T> of_rank_0(seat.device(), gradient_.size());
+  check(ncclBroadcast(replica_.parameters().data(), of_rank_0.span().data(), gradient_.size(),
+                      dataTypeOf<T>(), 0, seat.comm(), seat.stream()));
+  seat.finish();
+  std::vector<T> reference(gradient_.size());
+  seat.device().copyOut(reference.data(), of_rank_0.span().data(), of_rank_0.bytes().size(), seat.stream());
+  replica_.fetch();
+  const std::span<const T> own = std::as_const(replica_).hostParameters();
   double difference = 0;
   double size = 0;
   for (std::size_t i = 0; i < own.size(); ++i) {
@@ -134,7 +151,7 @@ double Training<T>::spread() {
   }
   const double relative = difference == 0 ? 0.0 : std::sqrt(difference / size);
   double largest = 0;
-  for (const std::uint64_t bits : gatherWords(comm_, std::array{std::bit_cast<std::uint64_t>(relative)})) {
+  for (const std::uint64_t bits : world_.gatherWords(std::array{std::bit_cast<std::uint64_t>(relative)})) {
     largest = std::max(largest, std::bit_cast<double>(bits));
   }
   return largest;

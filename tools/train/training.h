@@ -4,15 +4,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "tools/train/data.h"
+#include "tools/train/kernels.h"
 #include "tools/train/model.h"
 #include "tools/train/replica.h"
 #include "tools/train/replica_check.h"
-#include "tutti/tutti.h"
+#include "tools/train/world.h"
 
 namespace tutti::train {
 
@@ -63,10 +65,11 @@ struct StepRecord {
 template <class T>
 class Training {
  public:
-  Training(Comm& comm, const Corpus& corpus, const TrainingSetup& setup);
+  Training(World& world, const Corpus& corpus, const TrainingSetup& setup);
 
   const TrainingSetup& setup() const { return setup_; }
   const Replica<T>& replica() const { return replica_; }
+  Kernels<T>& kernels() { return *kernels_; }
   std::size_t gradientBytes() const { return gradient_.size_bytes(); }
 
   /// Compares the replicas as they are. Collective.
@@ -87,14 +90,16 @@ class Training {
   void average();
   void injectFault(std::size_t step);
 
-  Comm& comm_;
+  World& world_;
   const Corpus& corpus_;
   TrainingSetup setup_;
   std::size_t rank_;
+  std::unique_ptr<Kernels<T>> kernels_;
   Replica<T> replica_;
-  // The library's own memory: peers may read it in place.
+  // The library's own memory, on the device: peers may read it in place.
   Buffer gradient_memory_;
   std::span<T> gradient_;
+  device::HostView gradient_view_;
   ReplicaCheck check_;
 };
 

@@ -52,7 +52,7 @@ class Allocations {
 
  private:
   struct Block {
-    DeviceMemory<std::byte> memory;
+    OwnedDeviceMemory<std::byte> memory;
     std::size_t bytes;
   };
   /// The block that the address lies in; {nullptr, 0}: none.

@@ -34,7 +34,7 @@ CurrentDevice::~CurrentDevice() {
   if (before_ >= 0) succeeded(cudaSetDevice(before_));
 }
 
-DeviceMemory<std::byte> allocateDevice(std::size_t bytes, std::string_view what) {
+OwnedDeviceMemory<std::byte> allocateDevice(std::size_t bytes, std::string_view what) {
   void* memory = nullptr;
   const cudaError_t error = cudaMalloc(&memory, bytes);
   if (error != cudaSuccess) {
@@ -47,15 +47,15 @@ DeviceMemory<std::byte> allocateDevice(std::size_t bytes, std::string_view what)
                                      free_bytes, all_bytes)
                        : std::string());
   }
-  return DeviceMemory<std::byte>(static_cast<std::byte*>(memory));
+  return OwnedDeviceMemory<std::byte>(static_cast<std::byte*>(memory));
 }
 
-PinnedMemory<std::byte> allocatePinned(std::size_t bytes, std::string_view what) {
+OwnedPinnedMemory<std::byte> allocatePinned(std::size_t bytes, std::string_view what) {
   void* memory = nullptr;
   checkCuda(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped),
             fmt::format("cudaHostAlloc of {} bytes for {}", bytes, what));
   std::memset(memory, 0, bytes);
-  return PinnedMemory<std::byte>(static_cast<std::byte*>(memory));
+  return OwnedPinnedMemory<std::byte>(static_cast<std::byte*>(memory));
 }
 
 OwnedStream makeStream() {

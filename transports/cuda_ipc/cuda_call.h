@@ -59,16 +59,16 @@ struct EventDeleter {
   void operator()(cudaEvent_t event) const noexcept { succeeded(cudaEventDestroy(event)); }
 };
 template <class T>
-using DeviceMemory = std::unique_ptr<T, DeviceMemoryDeleter>;
+using OwnedDeviceMemory = std::unique_ptr<T, DeviceMemoryDeleter>;
 template <class T>
-using PinnedMemory = std::unique_ptr<T, PinnedMemoryDeleter>;
+using OwnedPinnedMemory = std::unique_ptr<T, PinnedMemoryDeleter>;
 using OwnedStream = std::unique_ptr<CUstream_st, StreamDeleter>;
 using OwnedEvent = std::unique_ptr<CUevent_st, EventDeleter>;
 
 /// `what`: for the message, such as "links".
-DeviceMemory<std::byte> allocateDevice(std::size_t bytes, std::string_view what);
+OwnedDeviceMemory<std::byte> allocateDevice(std::size_t bytes, std::string_view what);
 /// Host memory that all GPUs can use by its address, all zero.
-PinnedMemory<std::byte> allocatePinned(std::size_t bytes, std::string_view what);
+OwnedPinnedMemory<std::byte> allocatePinned(std::size_t bytes, std::string_view what);
 /// Not ordered with the default stream.
 OwnedStream makeStream();
 /// Without a time.

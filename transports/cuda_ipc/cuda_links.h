@@ -83,7 +83,7 @@ class CudaLinks {
   std::vector<int> places_;
   std::vector<Peer> peers_;  ///< by place; this rank's own is unused
   OwnedStream stream_;
-  DeviceMemory<std::byte> memory_;
+  OwnedDeviceMemory<std::byte> memory_;
   CudaRankMemory own_;
   CudaMark mark_;
   GpuOffer offer_;

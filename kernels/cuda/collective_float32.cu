@@ -1,0 +1,6 @@
+#include "kernels/cuda/collective_kernel.cuh"
+
+extern "C" __global__ void __launch_bounds__(tutti::kCudaMostThreads, 1)
+    tuttiCollectiveFloat32(const __grid_constant__ tutti::CudaCollectiveArgs args) {
+  tutti::runCollective<tutti::Float32>(args);
+}

@@ -1,0 +1,81 @@
+// Buffers that peers work on in place.
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "tests/cuda/scenarios.h"
+
+namespace tutti::test {
+namespace {
+
+constexpr std::uint64_t kCount = 40'000;
+constexpr std::size_t kBytes = kCount * sizeof(std::int32_t);
+constexpr std::size_t kOffset = 4096;
+
+/// Sums rank + i over the ranks, in buffers that lie in `regions`.
+void reduceAndCheck(TestRank& rank, std::byte* at, std::uint32_t region) {
+  std::vector<std::int32_t> values(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) values[i] = static_cast<std::int32_t>(i) + rank.rank();
+  checkCuda(cudaMemcpyAsync(at, values.data(), kBytes, cudaMemcpyHostToDevice, rank.stream()), "to the GPU");
+  const Descriptor descriptor{.collective = Collective::all_reduce, .type = DataType::int32, .count = kCount};
+  GpuTask task = rank.task(descriptor, at, at);
+  task.may_lend = true;
+  task.input_region = task.output_region = {.number = region, .offset = kOffset};
+  rank.gpu().launchCollective(task, rank.stream());
+  rank.synchronize();
+  checkCuda(cudaMemcpy(values.data(), at, kBytes, cudaMemcpyDeviceToHost), "from the GPU");
+  const int n = rank.nranks();
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const std::int32_t expected = n * static_cast<std::int32_t>(i) + n * (n - 1) / 2;
+    require(values[i] == expected, fmt::format("element {} is {} instead of {}", i, values[i], expected));
+  }
+}
+
+}  // namespace
+
+void registeredBuffers(TestRank& rank) {
+  GpuRank& gpu = rank.gpu();
+  auto* memory = static_cast<std::byte*>(rank.accelerator().allocate(kOffset + kBytes));
+  std::string note;
+  const std::uint32_t region = gpu.publish(memory, kOffset + kBytes, &note);
+  require(region != 0, "not published: " + note);
+  rank.barrier();
+  gpu.meetRegions();
+  rank.barrier();
+  const std::uint64_t read_before = gpu.moved().read_bytes;
+  reduceAndCheck(rank, memory + kOffset, region);
+  require(gpu.moved().read_bytes > read_before, "nothing was read in place");
+  rank.barrier();
+  // All withdraw at the same time, and close what the others withdraw meanwhile.
+  require(gpu.withdraw(region, std::chrono::seconds(30)), "peers have not closed the region");
+  rank.barrier();
+  reduceAndCheck(rank, memory + kOffset, 0);
+  rank.barrier();
+  require(rank.accelerator().free(memory), "free");
+  require(!rank.accelerator().free(memory), "freed twice");
+}
+
+void foreignMemory(TestRank& rank) {
+  GpuRank& gpu = rank.gpu();
+  std::string note;
+  void* pooled = nullptr;
+  checkCuda(cudaMallocAsync(&pooled, kBytes, rank.stream()), "cudaMallocAsync");
+  require(gpu.publish(pooled, kBytes, &note) == 0, "memory of a pool was published");
+  require(note.find("pool") != std::string::npos, note);
+  checkCuda(cudaFreeAsync(pooled, rank.stream()), "cudaFreeAsync");
+  void* pinned = nullptr;
+  checkCuda(cudaMallocHost(&pinned, kBytes), "cudaMallocHost");
+  require(gpu.publish(pinned, kBytes, &note) == 0, "host memory was published");
+  require(rank.accelerator().inspect(pinned).kind == PointerInfo::Kind::pinned, "pinned memory");
+  checkCuda(cudaFreeHost(pinned), "cudaFreeHost");
+  require(gpu.publish(&note, sizeof(note), &note) == 0, "the stack was published");
+  require(rank.accelerator().inspect(&note).kind == PointerInfo::Kind::host, "host memory");
+  void* managed = nullptr;
+  checkCuda(cudaMallocManaged(&managed, kBytes), "cudaMallocManaged");
+  require(gpu.publish(managed, kBytes, &note) == 0, "managed memory was published");
+  require(rank.accelerator().inspect(managed).kind == PointerInfo::Kind::managed, "managed memory");
+  checkCuda(cudaFree(managed), "cudaFree");
+  require(cudaPeekAtLastError() == cudaSuccess, "an error was left to the program");
+}
+
+}  // namespace tutti::test

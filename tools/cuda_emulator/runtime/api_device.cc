@@ -1,0 +1,162 @@
+// Entry points: devices and what is asked about them.
+#include <cuda_runtime_api.h>
+
+#include <cstring>
+#include <string>
+
+#include "tools/cuda_emulator/runtime/captures.h"
+#include "tools/cuda_emulator/runtime/device.h"
+#include "tools/cuda_emulator/runtime/device_limits.h"
+#include "tools/cuda_emulator/runtime/device_properties.h"
+#include "tools/cuda_emulator/runtime/error.h"
+#include "tools/cuda_emulator/runtime/memory.h"
+#include "tools/cuda_emulator/runtime/thread_state.h"
+
+using namespace tutti::emulator;
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  return callAnyway([&] {
+    require(count != nullptr, cudaErrorInvalidValue);
+    *count = deviceCount();
+    require(*count > 0, cudaErrorNoDevice);
+  });
+}
+
+cudaError_t cudaSetDevice(int index) {
+  return callAnyway([&] { threadState().device = device(index).index(); });
+}
+
+cudaError_t cudaInitDevice(int index, unsigned /*device_flags*/, unsigned /*flags*/) {
+  return callAnyway([&] { device(index); });
+}
+
+cudaError_t cudaGetDevice(int* index) {
+  return callAnyway([&] {
+    require(index != nullptr, cudaErrorInvalidValue);
+    *index = currentDevice().index();
+  });
+}
+
+cudaError_t cudaSetDeviceFlags(unsigned /*flags*/) {
+  return callAnyway([] { currentDevice(); });
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int index) {
+  return callAnyway([&] {
+    require(properties != nullptr, cudaErrorInvalidValue);
+    *properties = propertiesOf(device(index));
+  });
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int index) {
+  return callAnyway([&] {
+    require(value != nullptr, cudaErrorInvalidValue);
+    *value = attributeOf(device(index), attribute);
+  });
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* text, int capacity, int index) {
+  return callAnyway([&] {
+    const auto id = device(index).busId();
+    require(text != nullptr && capacity > static_cast<int>(id.size()), cudaErrorInvalidValue);
+    std::memcpy(text, id.c_str(), id.size() + 1);
+  });
+}
+
+cudaError_t cudaDeviceGetByPCIBusId(int* index, const char* text) {
+  return callAnyway([&] {
+    require(index != nullptr && text != nullptr, cudaErrorInvalidValue);
+    *index = deviceByBusId(text).index();
+  });
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  return call([] {
+    captures().requireNoneCapturing(currentDevice());
+    currentDevice().streams().synchronize();
+    requireUsable();
+  });
+}
+
+cudaError_t cudaDeviceReset() {
+  return callAnyway([] {
+    captures().requireNoneCapturing(currentDevice());
+    currentDevice().streams().synchronize();
+    freeAllOf(currentDevice());
+    currentDevice().reset();
+  });
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int* can, int index, int peer) {
+  return callAnyway([&] {
+    require(can != nullptr, cudaErrorInvalidValue);
+    *can = device(index).canAccess(device(peer)) ? 1 : 0;
+  });
+}
+
+cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, int index, int peer) {
+  return callAnyway([&] {
+    require(value != nullptr && index != peer, cudaErrorInvalidValue);
+    const bool can = device(index).canAccess(device(peer));
+    *value = can && attribute != cudaDevP2PAttrPerformanceRank ? 1 : 0;
+  });
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+  return call([&] {
+    require(flags == 0, cudaErrorInvalidValue);
+    currentDevice().enablePeer(device(peer));
+  });
+}
+
+cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+  return call([&] { currentDevice().disablePeer(device(peer)); });
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  return call([&] {
+    if (least != nullptr) *least = 0;
+    if (greatest != nullptr) *greatest = kGreatestPriority;
+  });
+}
+
+cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
+  return call([&] {
+    require(value != nullptr, cudaErrorInvalidValue);
+    *value = limitOf(limit);
+  });
+}
+
+cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t /*value*/) {
+  return call([&] { limitOf(limit); });
+}
+
+cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache /*config*/) {
+  return call([] {});
+}
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  return callAnyway([&] {
+    require(version != nullptr, cudaErrorInvalidValue);
+    *version = CUDART_VERSION;
+  });
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
+
+cudaError_t cudaGetLastError() {
+  auto& state = threadState();
+  const auto result = state.last_error;
+  state.last_error = deviceCount() > 0 ? currentDevice().fault() : cudaSuccess;
+  return result;
+}
+
+cudaError_t cudaPeekAtLastError() { return threadState().last_error; }
+
+cudaError_t cudaProfilerStart() {
+  return callAnyway([] {});
+}
+
+cudaError_t cudaProfilerStop() {
+  return callAnyway([] {});
+}

@@ -1,0 +1,64 @@
+// Entry points: the way to driver functions, of which a few are there.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+#include "tools/cuda_emulator/runtime/error.h"
+
+using namespace tutti::emulator;
+
+namespace {
+
+// CUresult and cudaError_t have the same numbers where both have a code.
+CUresult driverErrorString(CUresult code, const char** text) {
+  *text = cudaGetErrorString(static_cast<cudaError_t>(code));
+  return CUDA_SUCCESS;
+}
+
+CUresult driverErrorName(CUresult code, const char** text) {
+  *text = cudaGetErrorName(static_cast<cudaError_t>(code));
+  return CUDA_SUCCESS;
+}
+
+CUresult driverVersion(int* version) {
+  *version = CUDART_VERSION;
+  return CUDA_SUCCESS;
+}
+
+struct DriverFunction {
+  std::string_view name;
+  void* address;
+};
+
+const DriverFunction kFunctions[] = {
+    {"cuGetErrorString", reinterpret_cast<void*>(driverErrorString)},
+    {"cuGetErrorName", reinterpret_cast<void*>(driverErrorName)},
+    {"cuDriverGetVersion", reinterpret_cast<void*>(driverVersion)},
+};
+
+void findFunction(std::string_view name, void** address, cudaDriverEntryPointQueryResult* status) {
+  const auto* const found = std::find_if(std::begin(kFunctions), std::end(kFunctions),
+                                         [&](const auto& function) { return function.name == name; });
+  const bool known = found != std::end(kFunctions);
+  *address = known ? found->address : nullptr;
+  if (status != nullptr) *status = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+}
+
+}  // namespace
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** address, unsigned /*version*/,
+                                             unsigned long long /*flags*/,
+                                             cudaDriverEntryPointQueryResult* status) {
+  return callAnyway([&] {
+    require(symbol != nullptr && address != nullptr, cudaErrorInvalidValue);
+    findFunction(symbol, address, status);
+  });
+}
+
+cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** address, unsigned long long flags,
+                                    cudaDriverEntryPointQueryResult* status) {
+  return cudaGetDriverEntryPointByVersion(symbol, address, CUDART_VERSION, flags, status);
+}

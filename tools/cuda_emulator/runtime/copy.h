@@ -1,0 +1,33 @@
+// cudaMemcpy and cudaMemset in all their forms.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+#include "tools/cuda_emulator/runtime/operation.h"
+
+namespace tutti::emulator {
+
+struct CopyRequest {
+  void* target = nullptr;
+  const void* source = nullptr;
+  std::size_t target_pitch = 0;
+  std::size_t source_pitch = 0;
+  Rows rows;
+  cudaMemcpyKind kind = cudaMemcpyDefault;
+};
+
+CopyRequest plainCopy(void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind);
+
+/// In the stream's order. Like CUDA, it has read pageable memory, and has written it, when it returns. Throws
+/// cudaErrorInvalidValue where a side is not of the kind that was said, or does not lie in one allocation.
+void copyAsync(const CopyRequest& request, cudaStream_t stream);
+/// In the legacy stream. Returns when the copy is done, at once where it is from device to device.
+void copyNow(const CopyRequest& request);
+
+void fillAsync(void* target, std::size_t pitch, int value, Rows rows, cudaStream_t stream);
+/// In the legacy stream; not waited for.
+void fillNow(void* target, std::size_t pitch, int value, Rows rows);
+
+}  // namespace tutti::emulator

@@ -1,0 +1,67 @@
+// Graphs: operations and what each of them waits for; and their executable form.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "tools/cuda_emulator/runtime/operation.h"
+
+namespace tutti::emulator {
+
+struct GraphNode {
+  Operation operation;
+  std::vector<std::size_t> dependencies;  ///< indices of nodes, all lower than its own
+};
+
+/// Only grows, so that the order of its nodes is one in which they can run. Thread-safe.
+class Graph {
+ public:
+  ~Graph();
+
+  /// Throws cudaErrorInvalidValue for a dependency that is no node of it.
+  std::size_t add(Operation operation, std::vector<std::size_t> dependencies);
+  std::vector<GraphNode> nodes() const;
+  std::size_t size() const;
+  /// `object` is released with the graph, or with the last executable graph made of it.
+  void retain(std::shared_ptr<void> object);
+  std::vector<std::shared_ptr<void>> retained() const;
+
+  /// The handle of node `index`, the same at each call; it ends with the graph.
+  cudaGraphNode_t handle(std::size_t index);
+  /// Throws cudaErrorInvalidValue where the node is another graph's.
+  std::size_t indexOf(cudaGraphNode_t handle) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<GraphNode> nodes_;
+  std::vector<cudaGraphNode_t> handles_;
+  std::vector<std::shared_ptr<void>> retained_;
+};
+
+/// A copy of a graph that can be launched again and again; launches follow one another. Branches of the graph
+/// run side by side, each in a thread. Held by a shared_ptr, also by what is under way. Thread-safe.
+class ExecutableGraph : public std::enable_shared_from_this<ExecutableGraph> {
+ public:
+  explicit ExecutableGraph(const Graph& graph);
+
+  /// What a launch puts into a stream.
+  Operation launch();
+  /// Takes the operations of `graph`. False, and nothing changes, where its nodes or edges are others.
+  bool update(const Graph& graph);
+
+ private:
+  struct Run;
+  Work bind();
+
+  std::mutex mutex_;
+  std::vector<GraphNode> nodes_;
+  std::vector<std::vector<std::size_t>> lanes_;  // nodes that one thread runs in this order
+  std::vector<std::shared_ptr<void>> retained_;
+  CompletionPtr last_launch_;
+};
+
+}  // namespace tutti::emulator

@@ -1,0 +1,32 @@
+// The handles that this process has given out.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+#include "tools/cuda_emulator/runtime/event.h"
+#include "tools/cuda_emulator/runtime/handle_table.h"
+#include "tools/cuda_emulator/runtime/stream.h"
+
+namespace tutti::emulator {
+
+class Graph;
+class ExecutableGraph;
+
+struct NodeReference {
+  const Graph* graph = nullptr;  ///< which takes the handle back before it goes
+  std::size_t index = 0;
+};
+
+HandleTable<cudaStream_t, Stream>& streamHandles();
+HandleTable<cudaEvent_t, Event>& eventHandles();
+HandleTable<cudaGraph_t, Graph>& graphHandles();
+HandleTable<cudaGraphExec_t, ExecutableGraph>& executableGraphHandles();
+HandleTable<cudaGraphNode_t, NodeReference>& nodeHandles();
+
+/// Also the default streams: 0 and cudaStreamLegacy of the current device, cudaStreamPerThread of this thread
+/// and device. Throws cudaErrorInvalidResourceHandle.
+StreamPtr streamOf(cudaStream_t handle);
+
+}  // namespace tutti::emulator

@@ -1,0 +1,96 @@
+#include "tools/cuda_emulator/runtime/launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tools/cuda_emulator/runtime/captures.h"
+#include "tools/cuda_emulator/runtime/device_limits.h"
+#include "tools/cuda_emulator/runtime/error.h"
+#include "tools/cuda_emulator/runtime/handles.h"
+
+namespace tutti::emulator {
+namespace {
+
+bool within(const dim3& size, const unsigned (&limits)[3]) {
+  return size.x > 0 && size.y > 0 && size.z > 0 && size.x <= limits[0] && size.y <= limits[1] &&
+         size.z <= limits[2];
+}
+
+std::uint64_t count(const dim3& size) { return std::uint64_t{size.x} * size.y * size.z; }
+
+Dim3 toDim3(const dim3& size) { return {size.x, size.y, size.z}; }
+
+void validate(const Function& function, const Kernel& kernel, const LaunchRequest& request) {
+  require(within(request.grid, kMaxGridDimensions) && within(request.block, kMaxBlockDimensions) &&
+              count(request.block) <= kMaxThreadsPerBlock,
+          cudaErrorInvalidConfiguration);
+  const auto limit =
+      std::max(function.dynamicSharedLimit(), kSharedBytesPerBlock - kernel.staticSharedBytes());
+  require(request.shared_bytes <= limit, cudaErrorInvalidValue);
+  if (!request.cooperative) return;
+  const auto resident = blocksPerMultiprocessor(kernel, count(request.block), request.shared_bytes);
+  require(count(request.grid) <= static_cast<std::uint64_t>(resident) * kMultiprocessors,
+          cudaErrorCooperativeLaunchTooLarge);
+}
+
+std::vector<std::byte> packArguments(const Kernel& kernel, void** arguments) {
+  std::vector<std::byte> packed(kernel.argumentBytes());
+  std::size_t index = 0;
+  for (const auto& parameter : kernel.parameters()) {
+    require(arguments != nullptr && arguments[index] != nullptr, cudaErrorInvalidValue);
+    std::memcpy(packed.data() + parameter.offset, arguments[index++], parameter.bytes);
+  }
+  return packed;
+}
+
+/// A launch once its place in the stream has come.
+void runKernel(Device& device, const Kernel& kernel, const LaunchShape& shape,
+               const std::vector<std::byte>& arguments) {
+  if (device.fault() != cudaSuccess) return;
+  try {
+    kernel.run(shape, arguments.data());
+  } catch (const std::exception& error) {
+    device.fail(cudaErrorLaunchFailure, fmt::format("kernel {}: {}", kernel.name(), error.what()));
+  }
+}
+
+}  // namespace
+
+Operation kernelOperation(Device& device, const Function& function, const LaunchRequest& request) {
+  auto kernel = function.on(device);
+  validate(function, *kernel, request);
+  const LaunchShape shape{.grid = toDim3(request.grid),
+                          .block = toDim3(request.block),
+                          .dynamic_shared_bytes = request.shared_bytes};
+  auto arguments = packArguments(*kernel, request.arguments);
+  return plainOperation(cudaGraphNodeTypeKernel,
+                        [&device, kernel = std::move(kernel), shape, arguments = std::move(arguments)] {
+                          runKernel(device, *kernel, shape, arguments);
+                        });
+}
+
+void launch(const Function& function, const LaunchRequest& request, cudaStream_t handle) {
+  const auto stream = streamOf(handle);
+  auto& device = currentDevice();
+  require(&stream->device() == &device, cudaErrorInvalidResourceHandle);
+  submit(stream, kernelOperation(device, function, request));
+}
+
+int blocksPerMultiprocessor(const Kernel& kernel, std::size_t block_threads,
+                            std::size_t dynamic_shared_bytes) {
+  if (block_threads == 0 || block_threads > kMaxThreadsPerBlock) return 0;
+  const auto threads = (block_threads + kWarpSize - 1) / kWarpSize * kWarpSize;
+  const auto shared = kernel.staticSharedBytes() + dynamic_shared_bytes + kReservedSharedBytesPerBlock;
+  const auto by_threads = kMaxThreadsPerMultiprocessor / threads;
+  const auto by_shared = kSharedBytesPerMultiprocessor / shared;
+  return static_cast<int>(std::min({by_threads, by_shared, std::size_t{kMaxBlocksPerMultiprocessor}}));
+}
+
+}  // namespace tutti::emulator

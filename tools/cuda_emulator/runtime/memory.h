@@ -1,0 +1,31 @@
+// Allocating, registering and giving back memory.
+#pragma once
+
+#include <cstddef>
+
+#include "tools/cuda_emulator/runtime/device.h"
+#include "tools/cuda_emulator/runtime/memory_map.h"
+
+namespace tutti::emulator {
+
+/// New memory of a kind that the device's budget pays for (device, pool, managed). 0 bytes: nullptr. Throws
+/// cudaErrorMemoryAllocation.
+std::byte* allocateOn(Device& device, std::size_t bytes, MemoryKind kind);
+/// New pinned host memory.
+std::byte* allocatePinned(std::size_t bytes, unsigned flags);
+/// Once nothing on its device is under way. nullptr is nothing. Throws cudaErrorInvalidValue for any other
+/// address than one that such an allocation returned.
+void freeOnDevice(void* base);
+void freePinned(void* base);
+/// What was allocated by allocateOn(pool), at once: the caller keeps the order.
+void freePool(void* base);
+
+void registerHost(void* base, std::size_t bytes, unsigned flags);
+void unregisterHost(void* base);
+
+/// Frees all that was allocated on `device`.
+void freeAllOf(Device& device);
+
+cudaPointerAttributes attributesOf(const void* address);
+
+}  // namespace tutti::emulator

@@ -1,0 +1,62 @@
+// Which memory of this process CUDA knows, and as what.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+#include <vector>
+
+#include "tools/cuda_emulator/runtime/mapping.h"
+
+namespace tutti::emulator {
+
+enum class MemoryKind {
+  device,      ///< cudaMalloc: the only kind that other processes can open
+  pool,        ///< cudaMallocAsync
+  variable,    ///< a __device__ variable
+  imported,    ///< another process's, opened
+  managed,     ///< cudaMallocManaged
+  pinned,      ///< cudaMallocHost
+  registered,  ///< the program's own, pinned later
+};
+
+struct Allocation {
+  std::byte* base = nullptr;
+  std::size_t bytes = 0;
+  MemoryKind kind = MemoryKind::device;
+  int device = 0;
+  unsigned flags = 0;                ///< those of cudaHostAlloc and cudaHostRegister
+  std::shared_ptr<Mapping> mapping;  ///< unless the memory is not the emulator's own
+
+  /// A kernel's, which a host may not touch on a real machine.
+  bool onDevice() const { return kind <= MemoryKind::imported; }
+  bool onHost() const { return kind >= MemoryKind::pinned; }
+  bool holds(const void* first, std::size_t count) const;
+};
+
+/// Thread-safe.
+class MemoryMap {
+ public:
+  /// False where some of it is known already.
+  bool add(const Allocation& allocation);
+  /// What `address` lies in.
+  std::optional<Allocation> find(const void* address) const;
+  /// What begins at `base`; nothing where that is of another kind, or of none.
+  std::optional<Allocation> remove(const void* base, std::initializer_list<MemoryKind> kinds);
+  /// What lies on `device` and was allocated there.
+  std::vector<Allocation> ofDevice(int device) const;
+  std::vector<Allocation> all() const;
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::map<std::uintptr_t, Allocation> by_end_;  // keyed by one past the last byte
+};
+
+MemoryMap& memoryMap();
+
+}  // namespace tutti::emulator
