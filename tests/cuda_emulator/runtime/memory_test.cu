@@ -216,6 +216,21 @@ TEST(EmulatedMemory, Variables) {
   cudaGetLastError();
 }
 
+TEST(EmulatedMemory, EachDeviceHasItsOwnVariables) {
+  for (int device = 0; device < 2; ++device) {
+    const int value = 100 + device;
+    ASSERT_TRUE(ok(cudaSetDevice(device)));
+    ASSERT_TRUE(ok(cudaMemcpyToSymbol(device_words, &value, 4)));
+  }
+  for (int device = 0; device < 2; ++device) {
+    int value = 0;
+    ASSERT_TRUE(ok(cudaSetDevice(device)));
+    ASSERT_TRUE(ok(cudaMemcpyFromSymbol(&value, device_words, 4)));
+    EXPECT_EQ(value, 100 + device);
+  }
+  ASSERT_TRUE(ok(cudaSetDevice(0)));
+}
+
 TEST(EmulatedMemory, OwnHandlesCannotBeOpened) {
   const DeviceArray<int> memory(1);
   cudaIpcMemHandle_t handle{};

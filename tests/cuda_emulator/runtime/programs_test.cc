@@ -78,6 +78,12 @@ TEST(EmulatedRuntime, AFailedKernelSpoilsItsDevice) {
   EXPECT_TRUE(contains(result.err, "readMisaligned")) << result.err;
 }
 
+TEST(EmulatedRuntime, ProcessesEndWhateverStillRuns) { expectSuccess({.arguments = {"kernel-left"}}); }
+
+TEST(EmulatedRuntime, AResetForgetsAll) {
+  expectSuccess({.arguments = {"reset"}, .environment = {{"TUTTI_EMULATOR_CHECK_LEAKS", "1"}}});
+}
+
 TEST(EmulatedRuntime, EveryFormOfPtx) {
   for (const auto* const program :
        {TUTTI_TEST_DIR "/runtime_program_compressed", TUTTI_TEST_DIR "/runtime_program_plain",
