@@ -61,9 +61,9 @@ Scenario scenarioOf(std::mt19937_64& random, DataType type) {
 }
 
 /// The ranks' buffers on the GPU, and what the host makes of the same inputs.
-class Run {
+class Comparison {
  public:
-  Run(const Scenario& scenario, std::mt19937_64& random)
+  Comparison(const Scenario& scenario, std::mt19937_64& random)
       : scenario_(scenario),
         plan_(makePlan(scenario.descriptor, layoutFor(scenario.variant, scenario.nranks), scenario.shape,
                        scenario.variant.plan)),
@@ -112,7 +112,7 @@ class Run {
   }
 
   /// "" or what differs.
-  std::string compare() {
+  std::string result() {
     const std::string report =
         sim_.run([&](SimExecutor& e) { return runProgram(e, plan_, laneWork(plan_, e.rank(), e.lane())); });
     if (!report.empty()) return report;
@@ -179,12 +179,12 @@ TEST_P(CudaCollectives, HaveTheBitsOfTheHost) {
   for (int i = 0; i < 60; ++i) {
     const Scenario s = scenarioOf(random, GetParam());
     SCOPED_TRACE(fmt::format("{}: {}", i, s.text()));
-    Run run(s, random);
+    Comparison comparison(s, random);
     CudaWorld world(s.nranks, s.shape);
-    run.mapRegions(world);
-    world.run(run.tasks());
+    comparison.mapRegions(world);
+    world.run(comparison.tasks());
     ASSERT_EQ(faultOf(world), "");
-    ASSERT_EQ(run.compare(), "");
+    ASSERT_EQ(comparison.result(), "");
     for (int r = 0; r < s.nranks; ++r) {
       EXPECT_EQ(world.control(r).finished.load(), 1U);
       EXPECT_EQ(world.control(r).operations.load(), 1U);
@@ -215,11 +215,11 @@ TEST(CudaCollectiveSequence, LinksSurviveTheirOperations) {
     s.shape = kShape;
     s.descriptor.root %= 3;
     SCOPED_TRACE(fmt::format("{}: {}", i, s.text()));
-    Run run(s, random);
-    run.mapRegions(world);
-    world.run(run.tasks());
+    Comparison comparison(s, random);
+    comparison.mapRegions(world);
+    world.run(comparison.tasks());
     ASSERT_EQ(faultOf(world), "");
-    ASSERT_EQ(run.compare(), "");
+    ASSERT_EQ(comparison.result(), "");
   }
 }
 

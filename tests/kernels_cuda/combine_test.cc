@@ -38,8 +38,8 @@ class TestOperand {
   bool marginsAreUntouched() const {
     const std::byte* all = memory_.data();
     const auto untouched = [](std::byte byte) { return byte == kUntouched; };
-    return std::all_of(all, data(), untouched) &&
-           std::all_of(data() + bytes_, all + bytes_ + 4 * kMargin, untouched);
+    return std::all_of(all, all + shift_, untouched) &&
+           std::all_of(all + shift_ + bytes_, all + bytes_ + 4 * kMargin, untouched);
   }
 
  private:
