@@ -14,7 +14,7 @@
 
 #include <cuda_runtime.h>
 
-#include "tests/cuda_emulator/runtime_kernels.cuh"
+#include "tests/cuda_emulator/runtime/kernels.cuh"
 
 namespace tutti::test {
 namespace {

@@ -39,8 +39,8 @@ bool contains(const std::string& text, const std::string& part) {
 
 TEST(EmulatedRuntime, ProcessesShareMemory) {
   const ScratchDirectory directory;
-  expectSuccess({.options = {"-n", "2", "--emulate-gpus", "2"},
-                 .arguments = {"share-memory", directory.path()}});
+  expectSuccess(
+      {.options = {"-n", "2", "--emulate-gpus", "2"}, .arguments = {"share-memory", directory.path()}});
 }
 
 TEST(EmulatedRuntime, DevicesOfPretendedHostsDiffer) {
