@@ -160,6 +160,20 @@ TEST(EmulatedLaunch, EveryWayToLaunch) {
   cudaGetLastError();
 }
 
+__global__ __launch_bounds__(64) void boundedKernel(int* word) { *word = 1; }
+
+TEST(EmulatedLaunch, BoundsOfTheKernel) {
+  const DeviceArray<int> word(1);
+  cudaFuncAttributes attributes{};
+  ASSERT_TRUE(ok(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(boundedKernel))));
+  EXPECT_EQ(attributes.maxThreadsPerBlock, 64);
+  boundedKernel<<<1, 65>>>(word.get());
+  EXPECT_TRUE(returned(cudaGetLastError(), cudaErrorInvalidValue));
+  boundedKernel<<<1, 64>>>(word.get());
+  EXPECT_TRUE(ok(cudaGetLastError()));
+  EXPECT_EQ(word.read()[0], 1);
+}
+
 TEST(EmulatedLaunch, StreamOfAnotherDevice) {
   const DeviceArray<int> word(1);
   ASSERT_TRUE(ok(cudaSetDevice(1)));

@@ -29,6 +29,7 @@ void validate(const Function& function, const Kernel& kernel, const LaunchReques
   require(within(request.grid, kMaxGridDimensions) && within(request.block, kMaxBlockDimensions) &&
               count(request.block) <= kMaxThreadsPerBlock,
           cudaErrorInvalidConfiguration);
+  require(count(request.block) <= kernel.maxThreadsPerBlock(), cudaErrorInvalidValue);
   const auto limit =
       std::max(function.dynamicSharedLimit(), kSharedBytesPerBlock - kernel.staticSharedBytes());
   require(request.shared_bytes <= limit, cudaErrorInvalidValue);
@@ -68,7 +69,7 @@ void runKernel(Device& device, const Kernel& kernel, const LaunchShape& shape,
 }  // namespace
 
 Operation kernelOperation(Device& device, const Function& function, const LaunchRequest& request) {
-  auto kernel = function.on(device);
+  auto kernel = function.readyOn(device);
   validate(function, *kernel, request);
   const LaunchShape shape{.grid = toDim3(request.grid),
                           .block = toDim3(request.block),
