@@ -1,10 +1,10 @@
 #include "tools/cuda_emulator/machine/faults.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <ucontext.h>
 
 #include <array>
+#include <csignal>
 #include <memory>
 #include <mutex>
 
@@ -48,7 +48,7 @@ void handle(int signal, siginfo_t* fault, void* context) {
     return;
   }
   const auto address = reinterpret_cast<std::uintptr_t>(fault->si_addr);
-  constexpr std::uintptr_t kNear = 64 * 1024;
+  constexpr std::uintptr_t kNear = std::uintptr_t{64} * 1024;
   const bool full = address - state.stack + kNear < 2 * kNear;
   running->block->fail(*running,
                        fmt::format("access to {:#x}, where no memory is{}", address,

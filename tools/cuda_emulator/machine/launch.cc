@@ -1,6 +1,9 @@
 #include "tools/cuda_emulator/machine/launch.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <system_error>
 #include <thread>
 
 #include "tools/cuda_emulator/machine/block.h"
@@ -38,13 +41,22 @@ void Launch::startWorker() {
     const std::lock_guard lock(mutex_);
     ++active_workers_;
   }
-  BlockThreads::ofProcess().start([this] {
-    work();
-    // The launch may be gone once the lock is.
-    const std::lock_guard lock(mutex_);
-    --active_workers_;
-    idle_.notify_all();
-  });
+  try {
+    BlockThreads::ofProcess().start([this] {
+      work();
+      workerEnds();
+    });
+  } catch (const std::system_error& error) {
+    fail(fmt::format("kernel {}: no thread for one more block: {}", plan_.kernel, error.what()));
+    workerEnds();
+  }
+}
+
+void Launch::workerEnds() {
+  // The launch may be gone once the lock is.
+  const std::lock_guard lock(mutex_);
+  --active_workers_;
+  idle_.notify_all();
 }
 
 void Launch::work() {

@@ -50,6 +50,7 @@ class Launch {
 
  private:
   void startWorker();
+  void workerEnds();
   void work();
 
   const LaunchPlan& plan_;

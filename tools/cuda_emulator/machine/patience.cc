@@ -1,10 +1,10 @@
 #include "tools/cuda_emulator/machine/patience.h"
 
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
 #include <atomic>
+#include <ctime>
 
 namespace tutti::emulator {
 namespace {

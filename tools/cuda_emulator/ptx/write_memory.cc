@@ -45,7 +45,7 @@ Access takeAccess(InstructionWriter& w) {
 
 /// A parameter or local at an offset that is aligned for certain: memory of this thread alone.
 bool isPrivateName(const InstructionWriter& w, const Operand& address, const Access& access) {
-  const auto bytes = static_cast<std::int64_t>(bitsOfType(access.type) / 8 * access.elements);
+  const std::int64_t bytes = std::int64_t{bitsOfType(access.type)} / 8 * access.elements;
   return access.space == "private" && w.scope().isMemory(address.name) && address.offset % bytes == 0;
 }
 
@@ -124,14 +124,16 @@ void writeFence(InstructionWriter& w) {
   w.line(fmt::format("__atomic_thread_fence({});", order));
 }
 
+/// createpolicy: a policy is only ever handed to hints.
+void writePolicy(InstructionWriter& w) {
+  for (const std::string_view kind : {"fractional", "range", "cvt", "global"}) w.take(kind);
+  takeHints(w);
+  w.takeType();
+  w.out(0, "0");
+}
+
 /// Instructions that only advise the hardware.
 void writeAdvice(InstructionWriter& w) {
-  if (w.opcode() == "createpolicy") {
-    while (w.modifiersLeft())
-      w.take("fractional") || w.take("range") || w.take("cvt") || (takeHints(w), w.take("b64")) ||
-          (w.fail("a policy of this kind is not known"), false);
-    return w.out(0, "0");
-  }
   w.takeOneOf({"global", "local", "const", "param"});
   w.take("tensormap");
   takeHints(w);
@@ -191,7 +193,7 @@ const WriterTable& memoryWriters() {
                                  {"prefetchu", writeAdvice},
                                  {"discard", writeAdvice},
                                  {"applypriority", writeAdvice},
-                                 {"createpolicy", writeAdvice},
+                                 {"createpolicy", writePolicy},
                                  {"griddepcontrol", writeAdvice}};
   return table;
 }
