@@ -43,12 +43,13 @@ GpuOffer CudaGpuRank::offer() const { return parts_->links.offer(); }
 bool CudaGpuRank::connect(int peer, const PeerInfo& info, const GpuOffer& offer, std::string* reason) {
   const CurrentDevice current(device_);
   const RelaxedCapture relaxed;
-  if (!parts_->links.connect(peer, info, offer, reason)) return false;
-  const auto shares_gpu = [this](int rank) {
-    return parts_->links.reach(rank) == CudaLinks::Reach::same_gpu;
-  };
-  requireHardwareQueues(1 + static_cast<int>(std::ranges::count_if(options_.locals, shares_gpu)));
-  return true;
+  if (info.process_token == options_.self.process_token && offer.gpu.device == device_) {
+    const auto shares_gpu = [this](int rank) {
+      return parts_->links.reach(rank) == CudaLinks::Reach::same_gpu;
+    };
+    requireHardwareQueues(2 + static_cast<int>(std::ranges::count_if(options_.locals, shares_gpu)));
+  }
+  return parts_->links.connect(peer, info, offer, reason);
 }
 
 bool CudaGpuRank::confirm(int peer) const {
@@ -310,25 +311,27 @@ bool CudaGpuRank::finish(milliseconds limit) {
   }
 }
 
-template <class Value>
-Value CudaGpuRank::readBack(const Value* at) const {
-  Value value;
+void CudaGpuRank::readBack(void* to, const void* from, std::size_t bytes) const {
   constexpr const char* kCopy = "a copy from the GPU";
-  checkCuda(cudaMemcpyAsync(&value, at, sizeof(value), cudaMemcpyDefault, parts_->stream.get()), kCopy);
+  checkCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, parts_->stream.get()), kCopy);
   checkCuda(cudaStreamSynchronize(parts_->stream.get()), kCopy);
-  return value;
 }
 
 std::optional<std::pair<int, Descriptor>> CudaGpuRank::unreceived() const {
   if (parts_->rank == nullptr || has_failed_.load(std::memory_order_acquire)) return {};
   const CurrentDevice current(device_);
-  const CudaRank made = readBack(rank());
-  for (std::size_t index = 0; index < inbound_ends_; ++index) {
-    const CudaLinkEnd end = readBack(made.inbound + index);
+  CudaRank made;
+  readBack(&made, rank(), sizeof(made));
+  std::vector<CudaLinkEnd> ends(inbound_ends_);
+  if (!ends.empty()) readBack(ends.data(), made.inbound, ends.size() * sizeof(CudaLinkEnd));
+  for (const CudaLinkEnd& end : ends) {
     if (end.view.posted == nullptr) continue;
-    const auto posted = readBack(reinterpret_cast<const std::uint64_t*>(end.view.posted));
+    std::uint64_t posted = 0;
+    readBack(&posted, end.view.posted, sizeof(posted));
     if (posted <= end.sequence) continue;
-    return std::pair(end.view.peer, readBack(&end.view.header(end.sequence)).descriptor);
+    SlotHeader header;
+    readBack(&header, &end.view.header(end.sequence), sizeof(header));
+    return std::pair(end.view.peer, header.descriptor);
   }
   return {};
 }

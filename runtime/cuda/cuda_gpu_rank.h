@@ -87,8 +87,7 @@ class CudaGpuRank final : public GpuRank {
   bool isDone();
   void noteFailure(const std::string& text);
   void copyToDevice(void* to, const void* from, std::size_t bytes) const;
-  template <class Value>
-  Value readBack(const Value* at) const;
+  void readBack(void* to, const void* from, std::size_t bytes) const;
 
   GpuRankOptions options_;
   int device_ = -1;

@@ -39,6 +39,7 @@ void runScenario(const std::string& name, TestRank& rank) {
                                                                      {"captured_fork", capturedFork},
                                                                      {"woken_replays", wokenReplays},
                                                                      {"registered", registeredBuffers},
+                                                                     {"own_memory", ownMemory},
                                                                      {"foreign_memory", foreignMemory},
                                                                      {"stopped", stopped},
                                                                      {"mismatch", mismatch},

@@ -5,6 +5,7 @@
 
 #include "tools/cuda_emulator/machine/block.h"
 #include "tools/cuda_emulator/machine/block_threads.h"
+#include "tools/cuda_emulator/machine/faults.h"
 #include "tutti/error.h"
 
 namespace tutti::emulator {
@@ -20,7 +21,7 @@ u64 nextLaunchNumber() {
 Launch::Launch(const LaunchPlan& plan) : plan_(plan), number_(nextLaunchNumber()) {}
 
 void Launch::run() {
-  const auto cores = std::max<std::uint64_t>(1, std::thread::hardware_concurrency());
+  static const auto cores = std::max<std::uint64_t>(1, std::thread::hardware_concurrency());
   const auto first =
       static_cast<u32>(std::min<std::uint64_t>({cores, plan_.blockCount(), kMostBlocksAtOnce}));
   workers_ = 1;
@@ -47,6 +48,7 @@ void Launch::startWorker() {
 }
 
 void Launch::work() {
+  prepareForFaults();
   while (!cancelled()) {
     const std::uint64_t index = next_block_.fetch_add(1, std::memory_order_relaxed);
     if (index >= plan_.blockCount()) return;

@@ -40,7 +40,6 @@ Access takeAccess(InstructionWriter& w) {
   access.elements = takeVector(w);
   access.type = w.takeType();
   if (access.elements * bitsOfType(access.type) > 256) w.fail("an access of more than 32 bytes is not known");
-  if (access.type == "b128" && !access.order.empty()) w.fail("a strong access of 128 bits is not known");
   return access;
 }
 

@@ -46,9 +46,10 @@ class HandleTable {
     return objects_.size();
   }
 
-  void clear() {
+  template <class Predicate>
+  void removeIf(const Predicate& predicate) {
     const std::unique_lock lock(mutex_);
-    objects_.clear();
+    std::erase_if(objects_, [&](const auto& entry) { return predicate(*entry.second); });
   }
 
  private:

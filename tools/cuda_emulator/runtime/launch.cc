@@ -1,7 +1,5 @@
 #include "tools/cuda_emulator/runtime/launch.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -50,6 +48,12 @@ std::vector<std::byte> packArguments(const Kernel& kernel, void** arguments) {
   return packed;
 }
 
+/// The machine says in words what went wrong.
+cudaError_t codeOf(std::string_view why) {
+  return why.find("misaligned access") != std::string_view::npos ? cudaErrorMisalignedAddress
+                                                                 : cudaErrorLaunchFailure;
+}
+
 /// A launch once its place in the stream has come.
 void runKernel(Device& device, const Kernel& kernel, const LaunchShape& shape,
                const std::vector<std::byte>& arguments) {
@@ -57,7 +61,7 @@ void runKernel(Device& device, const Kernel& kernel, const LaunchShape& shape,
   try {
     kernel.run(shape, arguments.data());
   } catch (const std::exception& error) {
-    device.fail(cudaErrorLaunchFailure, fmt::format("kernel {}: {}", kernel.name(), error.what()));
+    device.fail(codeOf(error.what()), error.what());
   }
 }
 

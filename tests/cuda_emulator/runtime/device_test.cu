@@ -4,8 +4,8 @@
 #include <string>
 #include <thread>
 
-#include "tests/cuda_emulator/runtime_checks.h"
-#include "tests/cuda_emulator/runtime_kernels.cuh"
+#include "tests/cuda_emulator/runtime/checks.h"
+#include "tests/cuda_emulator/runtime/kernels.cuh"
 
 namespace tutti::test {
 namespace {
