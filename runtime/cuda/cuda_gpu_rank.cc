@@ -169,31 +169,38 @@ void CudaGpuRank::launchTransfers(std::span<const std::vector<GpuTask>> queues, 
   std::size_t tasks = 0;
   for (const auto& queue : queues) tasks += queue.size();
   if (tasks == 0) return;
-  // More queues than blocks: block b runs queues b, b + blocks, ... They come in rounds, equally numbered on
-  // all ranks, and a transfer only waits for such of earlier rounds.
   const auto blocks = std::min<std::size_t>(queues.size(), kCudaMostBlocks);
   inOrder(stream, [&](bool is_captured) {
     TaskLists::List& list = parts_->lists.take(tasks, blocks);
-    std::uint64_t most_bytes = 0;
-    std::uint32_t filled = 0;
-    for (std::size_t block = 0; block < blocks; ++block) {
-      list.first[block] = filled;
-      std::uint64_t bytes = 0;
-      for (std::size_t queue = block; queue < queues.size(); queue += blocks) {
-        for (const GpuTask& task : queues[queue]) {
-          list.tasks[filled++] = taskOf(task);
-          bytes += task.plan.descriptor.count * sizeOf(task.plan.descriptor.type);
-        }
-      }
-      most_bytes = std::max(most_bytes, bytes);
-    }
-    list.first[blocks] = filled;
+    const std::uint64_t most_bytes = fill(list, queues, blocks);
     if (is_captured && options_.wake) wakeBefore(stream);
     checkCuda(tutti::launchTransfers({.rank = rank(), .tasks = list.tasks, .first = list.first},
                                      static_cast<std::uint32_t>(blocks), most_bytes, stream),
               fmt::format("launching {} transfers", tasks));
     TaskLists::launched(list, stream, is_captured);
   });
+}
+
+/// More queues than blocks: block b runs queues b, b + blocks, ... They come in rounds, equally numbered on
+/// all ranks, and a transfer only waits for such of earlier rounds. Returns the bytes of the block that has
+/// most.
+std::uint64_t CudaGpuRank::fill(const TaskLists::List& list, std::span<const std::vector<GpuTask>> queues,
+                                std::size_t blocks) const {
+  std::uint64_t most_bytes = 0;
+  std::uint32_t filled = 0;
+  for (std::size_t block = 0; block < blocks; ++block) {
+    list.first[block] = filled;
+    std::uint64_t bytes = 0;
+    for (std::size_t queue = block; queue < queues.size(); queue += blocks) {
+      for (const GpuTask& task : queues[queue]) {
+        list.tasks[filled++] = taskOf(task);
+        bytes += task.plan.descriptor.count * sizeOf(task.plan.descriptor.type);
+      }
+    }
+    most_bytes = std::max(most_bytes, bytes);
+  }
+  list.first[blocks] = filled;
+  return most_bytes;
 }
 
 void CudaGpuRank::wakeBefore(GpuStream stream) {
@@ -265,9 +272,10 @@ void CudaGpuRank::stop() noexcept { control().stop.store(1, std::memory_order_re
 GpuReport CudaGpuRank::report() const {
   GpuReport report = readReport(control());
   if (!report.fault && has_failed_.load(std::memory_order_acquire)) {
-    report.fault.emplace();
-    report.fault->kind = GpuReport::Fault::Kind::failed;
-    report.fault->text = failure_;
+    GpuReport::Fault fault;
+    fault.kind = GpuReport::Fault::Kind::failed;
+    fault.text = failure_;
+    report.fault = std::move(fault);
   }
   return report;
 }

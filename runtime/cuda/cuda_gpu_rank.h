@@ -83,6 +83,8 @@ class CudaGpuRank final : public GpuRank {
   /// Whenever the captured work runs, somebody is told beforehand.
   void wakeBefore(GpuStream stream);
   CudaTask taskOf(const GpuTask& task) const;
+  std::uint64_t fill(const TaskLists::List& list, std::span<const std::vector<GpuTask>> queues,
+                     std::size_t blocks) const;
   bool isIdle() const;
   bool isDone();
   void noteFailure(const std::string& text);
