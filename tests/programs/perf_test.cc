@@ -143,6 +143,11 @@ TEST(Programs, StartTheirOwnRanks) {
   const CommandResult threads = alone("all_reduce_perf", kSweep + Arguments{"-t", "4"});
   expectGood(threads, 10);
   EXPECT_TRUE(contains(threads.out, "#  Rank  3 Group  0 Pid "));
+  const CommandResult one_thread =
+      alone("reduce_perf", kSweep + Arguments{"-g", "3", "-m", "2", "-r", "all"});
+  expectGood(one_thread, 30);
+  EXPECT_TRUE(contains(one_thread.out, "#  Rank  2 Group  0 Pid "));
+  expectGood(launched(2, "all_reduce_perf", kSweep + Arguments{"-t", "2", "-g", "2", "-R", "1"}), 10);
   const CommandResult both = launched(2, "all_gather_perf", kSweep + Arguments{"-t", "2"});
   expectGood(both, 10);
   EXPECT_TRUE(contains(both.out, "#  Rank  3 Group  0 Pid "));
