@@ -1,6 +1,8 @@
 // Operations that do not end well.
 #include <fmt/format.h>
 
+#include <bit>
+
 #include "tests/cuda/scenarios.h"
 
 namespace tutti::test {
@@ -91,6 +93,20 @@ void deadline(TestRank& rank) {
     require(fault.text.find("rank 1") != std::string::npos, fault.text);
   }
   rank.barrier();
+}
+
+void broken(TestRank& rank) {
+  const DeviceBuffer buffer(kCount * sizeof(float));
+  const Descriptor descriptor{
+      .collective = Collective::all_reduce, .type = DataType::float32, .count = kCount};
+  // The output is nowhere.
+  auto* nowhere = std::bit_cast<void*>(std::uintptr_t{4096});
+  rank.gpu().launchCollective(rank.task(descriptor, buffer.data(), nowhere), rank.stream());
+  require(rank.gpu().finish(std::chrono::seconds(30)), "still runs");
+  const auto fault = rank.gpu().report().fault;
+  require(fault && fault->kind == GpuReport::Fault::Kind::failed, "no fault");
+  require(fault->text.find("cudaError") != std::string::npos, fault->text);
+  require(!rank.gpu().unreceived(), "nobody sends");
 }
 
 }  // namespace tutti::test

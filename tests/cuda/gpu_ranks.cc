@@ -45,6 +45,7 @@ void runScenario(const std::string& name, TestRank& rank) {
                                                                      {"stopped", stopped},
                                                                      {"mismatch", mismatch},
                                                                      {"unreceived", unreceived},
+                                                                     {"broken", broken},
                                                                      {"deadline", deadline}};
   const auto found = kScenarios.find(name);
   require(found != kScenarios.end(), "no scenario " + name);

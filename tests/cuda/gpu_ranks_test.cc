@@ -61,6 +61,11 @@ TEST_P(GpuRanks, NoticeAMismatch) { run(GetParam(), "mismatch", 2); }
 TEST_P(GpuRanks, KnowWhatWasNotReceived) { run(GetParam(), "unreceived", 2); }
 TEST_P(GpuRanks, WaitNoLongerThanTheDeadline) { run(GetParam(), "deadline", 2); }
 
+/// What the kernel broke cannot be given back.
+TEST(GpuRank, TellsThatItsKernelBroke) {
+  run(As::threads, "broken", 1, {{"TUTTI_EMULATOR_CHECK_LEAKS", "0"}});
+}
+
 INSTANTIATE_TEST_SUITE_P(, GpuRanks, testing::Values(As::threads, As::processes), [](const auto& tested) {
   return tested.param == As::threads ? "Threads" : "Processes";
 });

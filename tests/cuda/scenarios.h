@@ -27,6 +27,7 @@ void foreignMemory(TestRank& rank);      ///< what cannot be exported is known a
 void stopped(TestRank& rank);     ///< while a kernel waits
 void mismatch(TestRank& rank);    ///< of counts
 void unreceived(TestRank& rank);  ///< a slot that nobody asked for
+void broken(TestRank& rank);      ///< a kernel touches what is not there
 void deadline(TestRank& rank);    ///< a kernel's own
 
 }  // namespace tutti::test
