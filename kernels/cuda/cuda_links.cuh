@@ -170,19 +170,23 @@ class CudaLinks : public CudaLane {
   }
 
   __device__ bool resolveRegions(CudaLinkEnd& end, const SlotHeader& header) {
-    end.from = mapped(end.view.peer, header.from_region, header.from, header.bytes);
-    if (header.returns != 0) end.to = mapped(end.view.peer, header.to_region, header.to, header.bytes);
+    const std::int32_t peer = end.view.peer;
+    end.from = mapped(peer, end.from_region, header.from_region, header.from, header.bytes);
+    if (header.returns != 0) end.to = mapped(peer, end.to_region, header.to_region, header.to, header.bytes);
     return end.from != 0 && end.to != 0;
   }
 
-  /// Where this process has a part of a peer's region; 0, and the reason left, if it has not.
-  __device__ std::uint64_t mapped(std::int32_t peer, std::uint32_t number, std::uint64_t offset,
-                                  std::uint32_t bytes) {
-    CudaRegion& region = rank_->regions[peer].entries[number % RegionTable::kSize];
-    const bool is_known = loadAcquire(wordOf(region.number)) == number;
-    if (is_known && offset <= region.bytes && bytes <= region.bytes - offset) {
-      return reinterpret_cast<std::uint64_t>(region.base) + offset;
+  /// Where this process has a part of a peer's region; 0, and the reason left, if it has not. `known`: what
+  /// the last slot referred to, most likely the same.
+  __device__ std::uint64_t mapped(std::int32_t peer, CudaKnownRegion& known, std::uint32_t number,
+                                  std::uint64_t offset, std::uint32_t bytes) {
+    const std::uint64_t kernel = rank_->kernels + 1;
+    if (known.number != number || known.kernel != kernel) {
+      CudaRegion& region = rank_->regions[peer].entries[number % RegionTable::kSize];
+      const bool is_known = number != 0 && loadAcquire(wordOf(region.number)) == number;
+      known = {kernel, reinterpret_cast<std::uint64_t>(region.base), is_known ? region.bytes : 0, number};
     }
+    if (offset <= known.bytes && bytes <= known.bytes - offset) return known.base + offset;
     fail({CudaFaultKind::unreachable, peer, {}, bytes, number, offset});
     return 0;
   }

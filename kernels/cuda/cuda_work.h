@@ -32,6 +32,14 @@
 
 namespace tutti {
 
+/// A region of a peer, as the kernel has found it in the table of CudaRegions: that lies behind the bus.
+struct CudaKnownRegion {
+  std::uint64_t kernel = 0;  ///< in which kernel: the host may change the table before the next; 0: none
+  std::uint64_t base = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t number = 0;
+};
+
 /// This rank's end of a link. 128 bytes apart, since blocks of one kernel write to neighbours.
 struct alignas(128) CudaLinkEnd {
   LinkView view;
@@ -44,8 +52,10 @@ struct alignas(128) CudaLinkEnd {
   std::uint64_t scale = 0;      ///< inbound: bits of the sender's Scale
   std::uint32_t bytes = 0;      ///< inbound: of the awaited slot
   std::uint32_t is_used = 0;    ///< inbound: the awaited slot got a result; packets: was read
+  CudaKnownRegion from_region;  ///< inbound: which slots referred to last
+  CudaKnownRegion to_region;
 };
-static_assert(sizeof(CudaLinkEnd) == 128);
+static_assert(sizeof(CudaLinkEnd) == 256);
 
 /// Where this process has mapped a region of a peer; number 0: nowhere. In pinned host memory; written by the
 /// host, number last (release), and emptied only while no kernel of the rank runs.
