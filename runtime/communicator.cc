@@ -306,7 +306,10 @@ void Communicator::publishFault() {
 }
 
 ncclResult_t Communicator::asyncError() const {
-  if (fault_.tripped()) return fault_.code();
+  if (fault_.tripped()) {
+    process_.setLastError(faultError().what());
+    return fault_.code();
+  }
   // After finalize() the others may end as they like: what is still queued looks for itself.
   if (isFinalized()) return ncclSuccess;
   const auto failure = failureOfPeers(wiring_, rank_);

@@ -23,7 +23,7 @@ __device__ inline void enterOperation(RankStatus& status, std::uint64_t operatio
 /// One thread of the kernel. Until the last block leaves, nobody changes what this reads of the rank.
 /// `collective`: what it carries out; nullptr: transfers.
 __device__ inline void enterKernel(const CudaRank& rank, const CudaTask* collective) {
-  storeRelease(wordOf(rank.control->started), rank.kernels + 1);
+  storeRelaxed(wordOf(rank.control->started), rank.kernels + 1);
   if (collective == nullptr) return;
   enterOperation(*rank.status, rank.operation + 1, collective->plan.descriptor);
 }

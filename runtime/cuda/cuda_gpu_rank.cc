@@ -43,12 +43,13 @@ GpuOffer CudaGpuRank::offer() const { return parts_->links.offer(); }
 bool CudaGpuRank::connect(int peer, const PeerInfo& info, const GpuOffer& offer, std::string* reason) {
   const CurrentDevice current(device_);
   const RelaxedCapture relaxed;
-  if (!parts_->links.connect(peer, info, offer, reason)) return false;
-  const auto shares_gpu = [this](int rank) {
-    return parts_->links.reach(rank) == CudaLinks::Reach::same_gpu;
-  };
-  requireHardwareQueues(1 + static_cast<int>(std::ranges::count_if(options_.locals, shares_gpu)));
-  return true;
+  if (info.process_token == options_.self.process_token && offer.gpu.device == device_) {
+    const auto shares_gpu = [this](int rank) {
+      return parts_->links.reach(rank) == CudaLinks::Reach::same_gpu;
+    };
+    requireHardwareQueues(2 + static_cast<int>(std::ranges::count_if(options_.locals, shares_gpu)));
+  }
+  return parts_->links.connect(peer, info, offer, reason);
 }
 
 bool CudaGpuRank::confirm(int peer) const {
@@ -168,31 +169,38 @@ void CudaGpuRank::launchTransfers(std::span<const std::vector<GpuTask>> queues, 
   std::size_t tasks = 0;
   for (const auto& queue : queues) tasks += queue.size();
   if (tasks == 0) return;
-  // More queues than blocks: block b runs queues b, b + blocks, ... They come in rounds, equally numbered on
-  // all ranks, and a transfer only waits for such of earlier rounds.
   const auto blocks = std::min<std::size_t>(queues.size(), kCudaMostBlocks);
   inOrder(stream, [&](bool is_captured) {
     TaskLists::List& list = parts_->lists.take(tasks, blocks);
-    std::uint64_t most_bytes = 0;
-    std::uint32_t filled = 0;
-    for (std::size_t block = 0; block < blocks; ++block) {
-      list.first[block] = filled;
-      std::uint64_t bytes = 0;
-      for (std::size_t queue = block; queue < queues.size(); queue += blocks) {
-        for (const GpuTask& task : queues[queue]) {
-          list.tasks[filled++] = taskOf(task);
-          bytes += task.plan.descriptor.count * sizeOf(task.plan.descriptor.type);
-        }
-      }
-      most_bytes = std::max(most_bytes, bytes);
-    }
-    list.first[blocks] = filled;
+    const std::uint64_t most_bytes = fill(list, queues, blocks);
     if (is_captured && options_.wake) wakeBefore(stream);
     checkCuda(tutti::launchTransfers({.rank = rank(), .tasks = list.tasks, .first = list.first},
                                      static_cast<std::uint32_t>(blocks), most_bytes, stream),
               fmt::format("launching {} transfers", tasks));
     TaskLists::launched(list, stream, is_captured);
   });
+}
+
+/// More queues than blocks: block b runs queues b, b + blocks, ... They come in rounds, equally numbered on
+/// all ranks, and a transfer only waits for such of earlier rounds. Returns the bytes of the block that has
+/// most.
+std::uint64_t CudaGpuRank::fill(const TaskLists::List& list, std::span<const std::vector<GpuTask>> queues,
+                                std::size_t blocks) const {
+  std::uint64_t most_bytes = 0;
+  std::uint32_t filled = 0;
+  for (std::size_t block = 0; block < blocks; ++block) {
+    list.first[block] = filled;
+    std::uint64_t bytes = 0;
+    for (std::size_t queue = block; queue < queues.size(); queue += blocks) {
+      for (const GpuTask& task : queues[queue]) {
+        list.tasks[filled++] = taskOf(task);
+        bytes += task.plan.descriptor.count * sizeOf(task.plan.descriptor.type);
+      }
+    }
+    most_bytes = std::max(most_bytes, bytes);
+  }
+  list.first[blocks] = filled;
+  return most_bytes;
 }
 
 void CudaGpuRank::wakeBefore(GpuStream stream) {
@@ -264,9 +272,10 @@ void CudaGpuRank::stop() noexcept { control().stop.store(1, std::memory_order_re
 GpuReport CudaGpuRank::report() const {
   GpuReport report = readReport(control());
   if (!report.fault && has_failed_.load(std::memory_order_acquire)) {
-    report.fault.emplace();
-    report.fault->kind = GpuReport::Fault::Kind::failed;
-    report.fault->text = failure_;
+    GpuReport::Fault fault;
+    fault.kind = GpuReport::Fault::Kind::failed;
+    fault.text = failure_;
+    report.fault = std::move(fault);
   }
   return report;
 }
@@ -310,25 +319,27 @@ bool CudaGpuRank::finish(milliseconds limit) {
   }
 }
 
-template <class Value>
-Value CudaGpuRank::readBack(const Value* at) const {
-  Value value;
+void CudaGpuRank::readBack(void* to, const void* from, std::size_t bytes) const {
   constexpr const char* kCopy = "a copy from the GPU";
-  checkCuda(cudaMemcpyAsync(&value, at, sizeof(value), cudaMemcpyDefault, parts_->stream.get()), kCopy);
+  checkCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, parts_->stream.get()), kCopy);
   checkCuda(cudaStreamSynchronize(parts_->stream.get()), kCopy);
-  return value;
 }
 
 std::optional<std::pair<int, Descriptor>> CudaGpuRank::unreceived() const {
   if (parts_->rank == nullptr || has_failed_.load(std::memory_order_acquire)) return {};
   const CurrentDevice current(device_);
-  const CudaRank made = readBack(rank());
-  for (std::size_t index = 0; index < inbound_ends_; ++index) {
-    const CudaLinkEnd end = readBack(made.inbound + index);
+  CudaRank made;
+  readBack(&made, rank(), sizeof(made));
+  std::vector<CudaLinkEnd> ends(inbound_ends_);
+  if (!ends.empty()) readBack(ends.data(), made.inbound, ends.size() * sizeof(CudaLinkEnd));
+  for (const CudaLinkEnd& end : ends) {
     if (end.view.posted == nullptr) continue;
-    const auto posted = readBack(reinterpret_cast<const std::uint64_t*>(end.view.posted));
+    std::uint64_t posted = 0;
+    readBack(&posted, end.view.posted, sizeof(posted));
     if (posted <= end.sequence) continue;
-    return std::pair(end.view.peer, readBack(&end.view.header(end.sequence)).descriptor);
+    SlotHeader header;
+    readBack(&header, &end.view.header(end.sequence), sizeof(header));
+    return std::pair(end.view.peer, header.descriptor);
   }
   return {};
 }

@@ -83,12 +83,13 @@ class CudaGpuRank final : public GpuRank {
   /// Whenever the captured work runs, somebody is told beforehand.
   void wakeBefore(GpuStream stream);
   CudaTask taskOf(const GpuTask& task) const;
+  std::uint64_t fill(const TaskLists::List& list, std::span<const std::vector<GpuTask>> queues,
+                     std::size_t blocks) const;
   bool isIdle() const;
   bool isDone();
   void noteFailure(const std::string& text);
   void copyToDevice(void* to, const void* from, std::size_t bytes) const;
-  template <class Value>
-  Value readBack(const Value* at) const;
+  void readBack(void* to, const void* from, std::size_t bytes) const;
 
   GpuRankOptions options_;
   int device_ = -1;

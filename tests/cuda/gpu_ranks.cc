@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,7 +17,7 @@ namespace {
 bool runRank(const std::string& scenario, Board& board, int rank, int nranks) {
   try {
     Accelerator* accelerator = tuttiOpenAccelerator(kAcceleratorVersion);
-    require(accelerator != nullptr, "no accelerator of this version");
+    if (accelerator == nullptr) throw std::runtime_error("no accelerator of this version");
     const auto wait_limit = std::chrono::seconds(scenario == "deadline" ? 1 : 60);
     TestRank mine(*accelerator, board, rank, nranks, wait_limit);
     runScenario(scenario, mine);
@@ -39,6 +40,7 @@ void runScenario(const std::string& name, TestRank& rank) {
                                                                      {"captured_fork", capturedFork},
                                                                      {"woken_replays", wokenReplays},
                                                                      {"registered", registeredBuffers},
+                                                                     {"own_memory", ownMemory},
                                                                      {"foreign_memory", foreignMemory},
                                                                      {"stopped", stopped},
                                                                      {"mismatch", mismatch},
@@ -57,6 +59,7 @@ int main(int argc, char** argv) {
   const int nranks = std::atoi(argv[3]);
   if (argc > 4) return tutti::test::runRank(argv[1], *shared, std::atoi(argv[4]), nranks) ? 0 : 1;
   std::vector<std::thread> ranks;
+  ranks.reserve(static_cast<std::size_t>(nranks));
   std::vector<char> passed(static_cast<std::size_t>(nranks));
   for (int rank = 0; rank < nranks; ++rank) {
     ranks.emplace_back([&, rank] {

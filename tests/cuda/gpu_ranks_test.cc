@@ -54,6 +54,7 @@ TEST_P(GpuRanks, ReplayGraphsAmongOtherWork) { run(GetParam(), "graph_replays", 
 TEST_P(GpuRanks, AreInOrderWithinACapture) { run(GetParam(), "captured_fork", 2); }
 TEST_P(GpuRanks, TellSomebodyBeforeAReplay) { run(GetParam(), "woken_replays", 2); }
 TEST_P(GpuRanks, WorkOnRegisteredBuffersInPlace) { run(GetParam(), "registered", 2); }
+TEST_P(GpuRanks, RegisterMemoryOfTheProgram) { run(GetParam(), "own_memory", 2); }
 TEST_P(GpuRanks, KnowMemoryThatPeersCannotMap) { run(GetParam(), "foreign_memory", 2); }
 TEST_P(GpuRanks, StopWhenTold) { run(GetParam(), "stopped", 2); }
 TEST_P(GpuRanks, NoticeAMismatch) { run(GetParam(), "mismatch", 2); }
@@ -84,24 +85,32 @@ TEST(GpuReach, OneGpuServesAll) {
   EXPECT_EQ(run(As::processes, "collectives", 2, {{"TUTTI_EMULATED_GPUS", "1"}}), "");
 }
 
-/// Ranks of one process on one GPU, and too few ways to it.
-TEST(GpuReach, TooFewHardwareQueuesAreRefused) {
+/// What ranks say that are refused, as threads; nothing of them is left.
+std::string refusal(int nranks, const Environment& more) {
+  Environment environment{{"LD_LIBRARY_PATH", TUTTI_EMULATOR_DIR}, {"TUTTI_EMULATOR_CHECK_LEAKS", "1"}};
+  for (const auto& [name, value] : more) environment[name] = value;
   const ScratchDirectory scratch;
-  const CommandResult result = runCommand({"gpu_ranks", "collectives", scratch.path() + "/board", "2"},
-                                          {{"LD_LIBRARY_PATH", TUTTI_EMULATOR_DIR},
-                                           {"TUTTI_EMULATED_GPUS", "1"},
-                                           {"CUDA_DEVICE_MAX_CONNECTIONS", "1"}});
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_NE(result.err.find("CUDA_DEVICE_MAX_CONNECTIONS is 1"), std::string::npos) << result.err;
+  const CommandResult result = runCommand(
+      {"gpu_ranks", "collectives", scratch.path() + "/board", std::to_string(nranks)}, environment);
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  return result.err;
+}
+
+TEST(GpuReach, TooFewHardwareQueuesAreRefused) {
+  const std::string said = refusal(2, {{"TUTTI_EMULATED_GPUS", "1"}, {"CUDA_DEVICE_MAX_CONNECTIONS", "1"}});
+  EXPECT_NE(said.find("CUDA_DEVICE_MAX_CONNECTIONS is 1"), std::string::npos) << said;
 }
 
 TEST(GpuReach, NoGpuIsToldInTheDriversWords) {
-  const ScratchDirectory scratch;
-  const CommandResult result =
-      runCommand({"gpu_ranks", "collectives", scratch.path() + "/board", "1"},
-                 {{"LD_LIBRARY_PATH", TUTTI_EMULATOR_DIR}, {"TUTTI_EMULATED_GPUS", "0"}});
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_NE(result.err.find("no CUDA-capable device is detected"), std::string::npos) << result.err;
+  const std::string said = refusal(1, {{"TUTTI_EMULATED_GPUS", "0"}});
+  EXPECT_NE(said.find("no CUDA-capable device is detected"), std::string::npos) << said;
+}
+
+TEST(GpuReach, TooLittleMemoryIsTold) {
+  const std::string said =
+      refusal(2, {{"TUTTI_EMULATED_GPUS", "2"}, {"TUTTI_EMULATED_GPU_BYTES", "1000000"}});
+  EXPECT_NE(said.find("cudaMalloc of 2097152 bytes for links: out of memory"), std::string::npos) << said;
+  EXPECT_NE(said.find("1000000 of 1000000 bytes are free"), std::string::npos) << said;
 }
 
 }  // namespace

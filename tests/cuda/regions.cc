@@ -33,26 +33,47 @@ void reduceAndCheck(TestRank& rank, std::byte* at, std::uint32_t region) {
 
 }  // namespace
 
-void registeredBuffers(TestRank& rank) {
+namespace {
+
+/// A region of `memory` from `at` on: published, used in place, withdrawn, passed through slots.
+void useRegion(TestRank& rank, std::byte* at) {
   GpuRank& gpu = rank.gpu();
-  auto* memory = static_cast<std::byte*>(rank.accelerator().allocate(kOffset + kBytes));
   std::string note;
-  const std::uint32_t region = gpu.publish(memory, kOffset + kBytes, &note);
+  const std::uint32_t region = gpu.publish(at, kOffset + kBytes, &note);
   require(region != 0, "not published: " + note);
   rank.barrier();
   gpu.meetRegions();
   rank.barrier();
   const std::uint64_t read_before = gpu.moved().read_bytes;
-  reduceAndCheck(rank, memory + kOffset, region);
+  reduceAndCheck(rank, at + kOffset, region);
   require(gpu.moved().read_bytes > read_before, "nothing was read in place");
   rank.barrier();
-  // All withdraw at the same time, and close what the others withdraw meanwhile.
+  // All withdraw at the same time, and go on closing what the others withdraw.
+  auto& closed = rank.board().ranks[0].note;
   require(gpu.withdraw(region, std::chrono::seconds(30)), "peers have not closed the region");
+  closed.fetch_add(1);
+  rank.board().waitFor([&] {
+    gpu.meetRegions();
+    return closed.load() % static_cast<std::uint64_t>(rank.nranks()) == 0;
+  });
   rank.barrier();
-  reduceAndCheck(rank, memory + kOffset, 0);
+  reduceAndCheck(rank, at + kOffset, 0);
   rank.barrier();
+}
+
+}  // namespace
+
+void registeredBuffers(TestRank& rank) {
+  auto* memory = static_cast<std::byte*>(rank.accelerator().allocate(kOffset + kBytes));
+  useRegion(rank, memory);
   require(rank.accelerator().free(memory), "free");
-  require(!rank.accelerator().free(memory), "freed twice");
+}
+
+void ownMemory(TestRank& rank) {
+  const DeviceBuffer memory(3 * kOffset + kBytes);
+  useRegion(rank, memory.data() + 2 * kOffset);
+  // Other memory in the same place of the table.
+  for (int i = 0; i < 70; ++i) useRegion(rank, memory.data() + kOffset);
 }
 
 void foreignMemory(TestRank& rank) {
@@ -68,8 +89,10 @@ void foreignMemory(TestRank& rank) {
   require(gpu.publish(pinned, kBytes, &note) == 0, "host memory was published");
   require(rank.accelerator().inspect(pinned).kind == PointerInfo::Kind::pinned, "pinned memory");
   checkCuda(cudaFreeHost(pinned), "cudaFreeHost");
-  require(gpu.publish(&note, sizeof(note), &note) == 0, "the stack was published");
-  require(rank.accelerator().inspect(&note).kind == PointerInfo::Kind::host, "host memory");
+  int local = 0;
+  require(gpu.publish(&local, sizeof(local), &note) == 0, "the stack was published");
+  require(rank.accelerator().inspect(&local).kind == PointerInfo::Kind::host, "host memory");
+  require(!rank.accelerator().free(&local), "what was not allocated was freed");
   void* managed = nullptr;
   checkCuda(cudaMallocManaged(&managed, kBytes), "cudaMallocManaged");
   require(gpu.publish(managed, kBytes, &note) == 0, "managed memory was published");

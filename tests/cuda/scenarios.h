@@ -20,6 +20,7 @@ void wokenReplays(TestRank& rank);  ///< somebody is told before a replay
 
 // regions.cc
 void registeredBuffers(TestRank& rank);  ///< used in place; passed through slots once withdrawn
+void ownMemory(TestRank& rank);          ///< the same with a program's cudaMalloc, again and again
 void foreignMemory(TestRank& rank);      ///< what cannot be exported is known as that
 
 // ends.cc

@@ -51,7 +51,7 @@ TestRank::TestRank(Accelerator& accelerator, Board& board, int rank, int nranks,
   const int devices = accelerator.deviceCount(&reason);
   require(devices > 0, reason);
   accelerator.setDevice(rank % devices);
-  accelerator.pin(&board, sizeof(Board));
+  pinned_.emplace(accelerator, board);
   stream_ = makeStream();
   Board::Rank& mine = board.ranks[at(rank)];
   mine.info = infoOf(rank);
@@ -70,12 +70,6 @@ TestRank::TestRank(Accelerator& accelerator, Board& board, int rank, int nranks,
   barrier();
   connect();
   start();
-}
-
-TestRank::~TestRank() {
-  gpu_.reset();
-  stream_.reset();
-  accelerator_.unpin(&board_);
 }
 
 void TestRank::connect() {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,21 @@ class DeviceBuffer {
   std::size_t bytes_;
 };
 
+/// A board that GPUs can work on.
+class PinnedBoard {
+ public:
+  PinnedBoard(Accelerator& accelerator, Board& board) : accelerator_(accelerator), board_(board) {
+    accelerator.pin(&board, sizeof(board));
+  }
+  PinnedBoard(const PinnedBoard&) = delete;
+  PinnedBoard& operator=(const PinnedBoard&) = delete;
+  ~PinnedBoard() { accelerator_.unpin(&board_); }
+
+ private:
+  Accelerator& accelerator_;
+  Board& board_;
+};
+
 class TestRank {
  public:
   static constexpr LinkShape kShape{
@@ -45,7 +61,6 @@ class TestRank {
            std::chrono::milliseconds wait_limit);
   TestRank(const TestRank&) = delete;
   TestRank& operator=(const TestRank&) = delete;
-  ~TestRank();
 
   /// All ranks at the same time: what is destroyed then is used by nobody.
   void finish();
@@ -77,6 +92,7 @@ class TestRank {
   int rank_;
   int nranks_;
   std::atomic<std::uint64_t> wakes_ = 0;
+  std::optional<PinnedBoard> pinned_;
   OwnedStream stream_;
   std::unique_ptr<GpuRank> gpu_;
 };

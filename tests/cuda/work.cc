@@ -22,21 +22,26 @@ std::vector<float> input(int rank, std::uint64_t count) {
   return values;
 }
 
-void checkCollective(TestRank& rank, Collective collective, const PlanOverride& override,
-                     std::uint64_t count) {
+/// Buffers that serve all checks of a rank: freeing one waits for kernels of other ranks on the same GPU.
+struct Buffers {
+  explicit Buffers(std::size_t bytes) : send(bytes), recv(bytes) {}
+  DeviceBuffer send;
+  DeviceBuffer recv;
+};
+
+void checkCollective(TestRank& rank, const Buffers& buffers, Collective collective,
+                     const PlanOverride& override, std::uint64_t count) {
   const int n = rank.nranks();
   const Descriptor descriptor{.collective = collective, .type = DataType::float32, .count = count};
   const std::uint64_t in_count = inputCount(collective, n, count);
   const std::uint64_t out_count = outputCount(collective, n, count);
-  const DeviceBuffer send(in_count * sizeof(float));
-  const DeviceBuffer recv(out_count * sizeof(float));
-  rank.write(send, input(rank.rank(), in_count).data(), send.bytes());
-  const GpuTask task = rank.task(descriptor, send.data(), recv.data(), override);
+  rank.write(buffers.send, input(rank.rank(), in_count).data(), in_count * sizeof(float));
+  const GpuTask task = rank.task(descriptor, buffers.send.data(), buffers.recv.data(), override);
   rank.gpu().launchCollective(task, rank.stream());
   rank.synchronize();
   if (collective == Collective::reduce && rank.rank() != descriptor.root) return;
   std::vector<float> got(out_count);
-  rank.read(got.data(), recv, recv.bytes());
+  rank.read(got.data(), buffers.recv, out_count * sizeof(float));
   for (std::uint64_t i = 0; i < out_count; ++i) {
     const double expected = expectedValue(kSeed, n, rank.rank(), descriptor, i);
     if (got[i] == static_cast<float>(expected)) continue;
@@ -102,15 +107,18 @@ void synchronize(const OwnedStream& stream) {
 }  // namespace
 
 void collectives(TestRank& rank) {
+  constexpr std::uint64_t kMost = 20'000;
+  const Buffers buffers(kMost * static_cast<std::size_t>(rank.nranks()) * sizeof(float));
   for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter,
                                       Collective::all_gather, Collective::broadcast, Collective::reduce}) {
-    for (const std::uint64_t count : {1, 100, 20'000}) {
-      checkCollective(rank, collective, {Pick::ring, Form::automatic}, count);
-      checkCollective(rank, collective, {Pick::direct, Form::plain}, count);
+    for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{100}, kMost}) {
+      checkCollective(rank, buffers, collective, {Pick::ring, Form::automatic}, count);
+      checkCollective(rank, buffers, collective, {Pick::direct, Form::plain}, count);
     }
-    checkCollective(rank, collective, {Pick::automatic, Form::packets}, 100);
-    checkCollective(rank, collective, {Pick::automatic, Form::automatic}, 3);
+    checkCollective(rank, buffers, collective, {Pick::automatic, Form::packets}, 100);
+    checkCollective(rank, buffers, collective, {Pick::automatic, Form::automatic}, 3);
   }
+  rank.barrier();
 }
 
 void transfers(TestRank& rank) {

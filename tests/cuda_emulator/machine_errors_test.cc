@@ -64,6 +64,24 @@ TEST_P(MachineErrors, aFailedBlockEndsTheOthers) {
               {"block (2, 0, 0)", "trap"});
 }
 
+// A sanitizer reports such accesses itself.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_P(MachineErrors, wildAccessesEndTheLaunchOnly) {
+  const auto module = loadProbe("errors", GetParam());
+  for (int round = 0; round < 3; ++round) {
+    expectParts(errorOf([&] { runKernel(*module, "wild", shape(2, 64), std::uintptr_t{0x1000}); }),
+                {"kernel wild", "thread (7, 0, 0)", "access to 0x1014"});
+  }
+  int out = 0;
+  int end = 20;
+  EXPECT_NO_THROW(runKernel(*module, "recursion", shape(1, 1), &out, &end));
+  end = -1;
+  expectParts(errorOf([&] { runKernel(*module, "recursion", shape(1, 2), &out, &end); }),
+              {"kernel recursion", "stack is full"});
+  EXPECT_NO_THROW(runKernel(*module, "trapped", shape(2, 64), 64));
+}
+#endif
+
 TEST_P(MachineErrors, impossibleShapesAreRefused) {
   const auto module = loadProbe("errors", GetParam());
   expectParts(errorOf([&] { runKernel(*module, "deadlock", shape(1, 2048)); }), {"kernel deadlock", "2048"});

@@ -71,6 +71,20 @@ mov.f32 %f1, 0f40490FDB; mov.f32 %f2, 2.5; add.f32 %f3, %f1, %f2; st.global.f32 
   EXPECT_EQ(sum, 3.14159274f + 2.5f);
 }
 
+TEST(PtxParser, movesSixteenBytesAtOnce) {
+  const auto words = wordsOf(R"(
+.reg .b128 %rq<3>;
+mov.u64 %rd2, 0x0000000200000001; mov.u64 %rd3, 0x0000000400000003;
+mov.b128 %rq0, {%rd2, %rd3};
+st.global.b128 [%rd1], %rq0;
+ld.relaxed.sys.global.b128 %rq1, [%rd1];
+st.release.sys.global.b128 [%rd1+16], %rq1;
+mov.b128 {%rd4, %rd5}, %rq1;
+st.volatile.global.v2.u64 [%rd1+32], {%rd5, %rd4};
+)");
+  EXPECT_EQ(words, (std::vector<std::uint32_t>{1, 2, 3, 4, 1, 2, 3, 4, 3, 4, 1, 2, 0, 0, 0, 0}));
+}
+
 TEST(PtxParser, bitOperationsByTheBook) {
   const auto words = wordsOf(R"(
 mov.u32 %r1, 0x80ff1234; mov.u32 %r2, 0x00c0ffee;

@@ -16,29 +16,54 @@
 
 namespace tutti::test {
 
-/// Memory for one buffer of an operation: of the heap, or of ncclMemAlloc and registered. Which one is this
-/// rank's own business.
+/// Memory that operations work on where that is a GPU's: how a test allocates it and copies between it and
+/// the host. copy() waits until it is done, and for all work before it.
+struct GpuMemory {
+  void* (*allocate)(std::size_t bytes);
+  void (*free)(void* memory);
+  void (*copy)(void* to, const void* from, std::size_t bytes);
+};
+/// Set by a program that tests communicators on GPUs; nullptr: operations work on the host's memory.
+inline const GpuMemory* gpu_memory = nullptr;
+
+/// Memory for one buffer of an operation: of the heap or the GPU, or of ncclMemAlloc and registered. Which
+/// one is this rank's own business. On a GPU, data() is the host's copy of it.
 class TestMemory {
  public:
   TestMemory(Comm& comm, std::size_t bytes, bool is_registered) : comm_(comm), bytes_(bytes) {
-    if (!is_registered) {
-      heap_.resize(bytes);
-      data_ = heap_.data();
-      return;
+    if (is_registered) {
+      check(ncclMemAlloc(&allocated_, bytes));
+      check(ncclCommRegister(comm.handle(), allocated_, bytes, &registration_));
+    } else if (gpu_memory != nullptr) {
+      allocated_ = gpu_memory->allocate(bytes);
     }
-    check(ncclMemAlloc(&allocated_, bytes));
-    check(ncclCommRegister(comm.handle(), allocated_, bytes, &registration_));
-    data_ = static_cast<std::byte*>(allocated_);
+    if (gpu_memory != nullptr || !is_registered) heap_.resize(bytes);
+    data_ = heap_.empty() ? static_cast<std::byte*>(allocated_) : heap_.data();
   }
   TestMemory(const TestMemory&) = delete;
   TestMemory& operator=(const TestMemory&) = delete;
   ~TestMemory() {
     if (registration_ != nullptr) ncclCommDeregister(comm_.handle(), registration_);
-    ncclMemFree(allocated_);
+    if (registration_ != nullptr || gpu_memory == nullptr) {
+      ncclMemFree(allocated_);
+    } else {
+      gpu_memory->free(allocated_);
+    }
   }
 
   std::byte* data() const { return data_; }
   std::byte* end() const { return data_ + bytes_; }
+
+  /// What an operation is given for an address in data().
+  std::byte* place(const std::byte* at) const {
+    return (gpu_memory != nullptr ? static_cast<std::byte*>(allocated_) : data_) + (at - data_);
+  }
+  void upload() const {
+    if (gpu_memory != nullptr) gpu_memory->copy(allocated_, data_, bytes_);
+  }
+  void download() const {
+    if (gpu_memory != nullptr) gpu_memory->copy(data_, allocated_, bytes_);
+  }
 
  private:
   Comm& comm_;
@@ -128,8 +153,15 @@ inline std::vector<std::byte> checkOperation(Comm& comm, const Descriptor& d, st
   for (std::uint64_t i = 0; i < inputs; ++i) {
     encode(d.type, send + i * size, inputValue(seed, rank, i, d.type, d.op));
   }
+  const bool sends_from_out = send >= out.data() && send < out.end();
+  const bool receives_in_in = recv >= in.data() && recv < in.end();
+  in.upload();
+  out.upload();
   // A reduce's recvbuff matters on the root only.
-  call(comm, d, send, has_result || place.shift % 2 == 0 ? recv : nullptr);
+  call(comm, d, (sends_from_out ? out : in).place(send),
+       has_result || place.shift % 2 == 0 ? (receives_in_in ? in : out).place(recv) : nullptr);
+  in.download();
+  out.download();
 
   const auto fail = [&](const std::string& what) {
     throw std::runtime_error("rank " + std::to_string(rank) + " of " + std::to_string(nranks) + ": " +

@@ -3,6 +3,8 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <bit>
+
 #include "transports/cuda_ipc/cuda_call.h"
 
 namespace tutti {
@@ -44,7 +46,7 @@ std::optional<DriverAllocation> askDriver(const void* address) {
   CUdeviceptr base = 0;
   DriverAllocation found;
   if (functions.memGetAddressRange(&base, &found.bytes, at) != CUDA_SUCCESS) return {};
-  found.base = reinterpret_cast<std::byte*>(base);
+  found.base = std::bit_cast<std::byte*>(base);
   int has_ipc = 0;
   found.has_ipc = functions.pointerGetAttribute(&has_ipc, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
                                                 at) == CUDA_SUCCESS &&

@@ -35,8 +35,8 @@ class OpenedMemory {
   OpenedMemory(const OpenedMemory&) = delete;
   OpenedMemory& operator=(const OpenedMemory&) = delete;
 
-  /// For `device`, which gets access to the exporter's GPU. Empty, with *reason set, where it fails. May wait
-  /// for kernels that run on the device.
+  /// For `device`, which gets access to the exporter's GPU. Empty, with *reason set, where it fails. This and
+  /// the pointer's end may wait for kernels that run on the device.
   Mapping open(int device, const IpcHandle& handle, std::string* reason);
 
  private:

@@ -191,7 +191,8 @@ class Comm {
     receive(data, count, dataTypeOf<T>(), peer, stream);
   }
 
-  /// Returns when every rank has called it.
+  /// Returns when every rank has called it. For communicators on host memory; on a GPU, reduce a word of GPU
+  /// memory and synchronize the stream.
   void barrier() {
     std::int32_t token = 0;
     allReduce(&token, &token, 1, ncclSum);

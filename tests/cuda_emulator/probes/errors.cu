@@ -40,3 +40,21 @@ extern "C" __global__ void oneFails(volatile int* flag) {
   while (*flag == 0) {
   }
 }
+
+extern "C" __global__ void wild(int* nowhere) {
+  __syncthreads();
+  if (threadIdx.x == 7) nowhere[5] = 1;
+  __syncthreads();
+}
+
+namespace {
+
+__device__ __noinline__ int deep(int n, const int* end) {
+  int own[64];
+  for (int i = 0; i < 64; ++i) own[i] = n + i;
+  return n == *end ? own[n & 63] : deep(n + 1, end) + own[n & 63];
+}
+
+}  // namespace
+
+extern "C" __global__ void recursion(int* out, const int* end) { *out = deep(0, end); }

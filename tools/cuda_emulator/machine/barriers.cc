@@ -17,12 +17,8 @@ std::string Barriers::mistake(const Arrival& arrival) const {
     return fmt::format("barrier {}: a count of {} is no multiple of {}", arrival.id, arrival.count,
                        kWarpLanes);
   }
-  const Barrier& barrier = barriers_[arrival.id];
-  if (barrier.arrived != 0 && barrier.count != arrival.count) {
-    return fmt::format("barrier {}: threads arrive with the counts {} and {}", arrival.id, barrier.count,
-                       arrival.count);
-  }
-  return {};
+  return fmt::format("barrier {}: threads arrive with the counts {} and {}", arrival.id,
+                     barriers_[arrival.id].count, arrival.count);
 }
 
 void Barriers::arrive(CudaThread& thread, const Arrival& arrival) {

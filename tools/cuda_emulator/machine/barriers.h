@@ -22,9 +22,14 @@ class Barriers {
     bool predicate = false;
   };
 
-  /// Empty, or why this arrival is a mistake.
+  /// Whether this arrival fits the barrier and those before it.
+  bool fits(const Arrival& arrival) const {
+    return arrival.id < kCount && arrival.count % kWarpLanes == 0 &&
+           (barriers_[arrival.id].arrived == 0 || barriers_[arrival.id].count == arrival.count);
+  }
+  /// In words, why one does not fit.
   std::string mistake(const Arrival& arrival) const;
-  /// Records it, unless it is a mistake; the thread waits unless the op is Arrive.
+  /// Records one that fits; the thread waits unless the op is Arrive.
   void arrive(CudaThread& thread, const Arrival& arrival);
   /// When the barrier is complete: empties it and returns who waited, results filled in.
   std::vector<CudaThread*> complete(u32 id, u32 live_threads);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "tools/cuda_emulator/machine/carrier.h"
+#include "tools/cuda_emulator/machine/faults.h"
 #include "tools/cuda_emulator/machine/launch.h"
 #include "tools/cuda_emulator/machine/machine_table.h"
 
@@ -33,10 +34,9 @@ Block::Block(Launch& launch, std::uint64_t index)
       shared_(allocateShared(alignUp(launch.plan().static_shared_bytes, kSharedAlign) +
                              launch.plan().shape.dynamic_shared_bytes),
               std::free),
-      threads_(launch.plan().threadsPerBlock()),
-      warps_((threads_.size() + kWarpLanes - 1) / kWarpLanes),
-      ready_(threads_.size()),
-      live_(static_cast<u32>(threads_.size())) {
+      warps_((launch.plan().threadsPerBlock() + kWarpLanes - 1) / kWarpLanes),
+      ready_(launch.plan().threadsPerBlock()),
+      live_(launch.plan().threadsPerBlock()) {
   setUpThreads(index);
 }
 
@@ -47,28 +47,31 @@ void Block::setUpThreads(std::uint64_t index) {
   const Dim3& grid = plan.shape.grid;
   const Dim3& size = plan.shape.block;
   const std::size_t dynamic = alignUp(plan.static_shared_bytes, kSharedAlign);
-  for (u32 i = 0; i < threads_.size(); ++i) {
-    CudaThread& thread = threads_[i];
-    thread.machine = &machineTable();
-    thread.block = this;
-    thread.shared = shared_.get();
-    thread.variables = plan.variables;
-    thread.dynamic_shared_offset = static_cast<u32>(dynamic);
-    thread.dynamic_shared_bytes = static_cast<u32>(plan.shape.dynamic_shared_bytes);
-    thread.shared_bytes = static_cast<u32>(dynamic + plan.shape.dynamic_shared_bytes);
-    const u32 tid[3] = {i % size.x, i / size.x % size.y, i / size.x / size.y};
-    const u32 ctaid[3] = {static_cast<u32>(index % grid.x), static_cast<u32>(index / grid.x % grid.y),
-                          static_cast<u32>(index / grid.x / grid.y)};
-    const u32 ntid[3] = {size.x, size.y, size.z};
-    const u32 nctaid[3] = {grid.x, grid.y, grid.z};
-    std::memcpy(thread.tid, tid, sizeof tid);
-    std::memcpy(thread.ctaid, ctaid, sizeof ctaid);
-    std::memcpy(thread.ntid, ntid, sizeof ntid);
-    std::memcpy(thread.nctaid, nctaid, sizeof nctaid);
-    thread.lane = i % kWarpLanes;
-    thread.warp = i / kWarpLanes;
-    thread.grid = launch_.number();
-    warps_[thread.warp].add(thread);
+  CudaThread common;
+  common.machine = &machineTable();
+  common.block = this;
+  common.shared = shared_.get();
+  common.variables = plan.variables;
+  common.dynamic_shared_offset = static_cast<u32>(dynamic);
+  common.dynamic_shared_bytes = static_cast<u32>(plan.shape.dynamic_shared_bytes);
+  common.shared_bytes = static_cast<u32>(dynamic + plan.shape.dynamic_shared_bytes);
+  common.ntid = {size.x, size.y, size.z};
+  common.nctaid = {grid.x, grid.y, grid.z};
+  common.ctaid = {static_cast<u32>(index % grid.x), static_cast<u32>(index / grid.x % grid.y),
+                  static_cast<u32>(index / grid.x / grid.y)};
+  common.grid = launch_.number();
+  threads_.assign(plan.threadsPerBlock(), common);
+  u32 i = 0;
+  for (u32 z = 0; z < size.z; ++z) {
+    for (u32 y = 0; y < size.y; ++y) {
+      for (u32 x = 0; x < size.x; ++x, ++i) {
+        CudaThread& thread = threads_[i];
+        thread.tid = {x, y, z};
+        thread.lane = i % kWarpLanes;
+        thread.warp = i / kWarpLanes;
+        warps_[thread.warp].add(thread);
+      }
+    }
   }
 }
 
@@ -95,6 +98,7 @@ void Block::runNewThreads(Carrier& carrier) {
 }
 
 void Block::runThread(CudaThread& thread) {
+  deviceCodeRuns(&thread);
   try {
     launch_.plan().entry(thread, launch_.plan().arguments);
   } catch (const Unwind&) {
@@ -104,6 +108,7 @@ void Block::runThread(CudaThread& thread) {
 }
 
 void Block::ended(CudaThread& thread) {
+  deviceCodeRuns(nullptr);
   thread.done = true;
   --live_;
   if (unwinding_) return;
@@ -132,6 +137,7 @@ void Block::progressed() {
 
 void Block::waitToBeWoken(CudaThread& thread) {
   thread.carrier->suspend();
+  deviceCodeRuns(&thread);
   if (unwinding_) throw Unwind{};
 }
 
@@ -161,8 +167,7 @@ void Block::updated(CudaThread& thread, u64 address, u64 before, bool changed) {
 }
 
 u32 Block::barrier(CudaThread& thread, const Barriers::Arrival& arrival) {
-  const std::string mistake = barriers_.mistake(arrival);
-  if (!mistake.empty()) fail(thread, mistake);
+  if (!barriers_.fits(arrival)) fail(thread, barriers_.mistake(arrival));
   barriers_.arrive(thread, arrival);
   progressed();
   completeBarrier(arrival.id);
@@ -186,8 +191,8 @@ WarpResult Block::warp(CudaThread& thread, const WarpRequest& request) {
 
 void Block::fail(const CudaThread& thread, const std::string& what) {
   launch_.fail(fmt::format("kernel {}, block ({}, {}, {}), thread ({}, {}, {}): {}", launch_.plan().kernel,
-                           thread.ctaid[0], thread.ctaid[1], thread.ctaid[2], thread.tid[0], thread.tid[1],
-                           thread.tid[2], what));
+                           thread.ctaid.x, thread.ctaid.y, thread.ctaid.z, thread.tid.x, thread.tid.y,
+                           thread.tid.z, what));
   throw Unwind{};
 }
 
@@ -198,7 +203,7 @@ void Block::reportDeadlock() {
   }
   const CudaThread& thread = threads_.front();
   launch_.fail(fmt::format("kernel {}, block ({}, {}, {}): no thread of the block can go on: {}",
-                           launch_.plan().kernel, thread.ctaid[0], thread.ctaid[1], thread.ctaid[2], where));
+                           launch_.plan().kernel, thread.ctaid.x, thread.ctaid.y, thread.ctaid.z, where));
 }
 
 void Block::unwindAll() {

@@ -1,6 +1,7 @@
 // A running block: its threads, its shared memory and the scheduler that switches between them.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -25,6 +26,8 @@ class Block {
   Block& operator=(const Block&) = delete;
   ~Block();
 
+  Launch& launch() const { return launch_; }
+
   /// Returns when all threads have ended. A mistake goes to the launch.
   void run();
 
@@ -45,21 +48,16 @@ class Block {
   /// Runnable threads, first come, first served.
   class ReadyQueue {
    public:
-    explicit ReadyQueue(std::size_t most) : places_(most) {}
-    bool empty() const { return size_ == 0; }
-    std::size_t size() const { return size_; }
-    void push(CudaThread& thread) { places_[(first_ + size_++) % places_.size()] = &thread; }
-    CudaThread& pop() {
-      CudaThread& thread = *places_[first_];
-      first_ = (first_ + 1) % places_.size();
-      --size_;
-      return thread;
-    }
+    explicit ReadyQueue(std::size_t most) : places_(std::bit_ceil(most)) {}
+    bool empty() const { return first_ == end_; }
+    std::size_t size() const { return end_ - first_; }
+    void push(CudaThread& thread) { places_[end_++ & (places_.size() - 1)] = &thread; }
+    CudaThread& pop() { return *places_[first_++ & (places_.size() - 1)]; }
 
    private:
     std::vector<CudaThread*> places_;
-    std::size_t first_ = 0;
-    std::size_t size_ = 0;
+    std::size_t first_ = 0;  // both only grow; a place is their low bits
+    std::size_t end_ = 0;
   };
 
   void setUpThreads(std::uint64_t index);

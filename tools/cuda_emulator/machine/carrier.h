@@ -28,6 +28,8 @@ class Carrier {
   void suspend() { fibre_.suspend(); }
 
  private:
+  void runBlocks(Fibre& fibre);
+
   Block* block_ = nullptr;  // nullptr: the fibre is to end
   Fibre fibre_;
 };

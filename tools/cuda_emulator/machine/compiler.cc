@@ -43,7 +43,7 @@ std::string inPath(const std::string& program) {
   const char* path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path);
   for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string candidate = folder + "/" + program;
+    std::string candidate = fmt::format("{}/{}", folder, program);
     if (access(candidate.c_str(), X_OK) == 0) return candidate;
   }
   return {};
@@ -52,17 +52,17 @@ std::string inPath(const std::string& program) {
 std::string findCompiler() {
   const char* chosen = std::getenv("TUTTI_EMULATOR_CXX");
   if (chosen != nullptr && *chosen != '\0') {
-    const std::string found = inPath(chosen);
+    std::string found = inPath(chosen);
     if (!found.empty() && access(found.c_str(), X_OK) == 0) return found;
     throw Error(ncclSystemError, fmt::format("TUTTI_EMULATOR_CXX={}: no such program", chosen));
   }
   for (const char* name : {"g++", "c++"}) {
     if (std::string found = inPath(name); !found.empty()) return found;
   }
-  throw Error(ncclSystemError,
-              "kernels are compiled for this machine when they first run, which takes a C++ compiler, and "
-              "neither g++ "
-              "nor c++ is in PATH: install one, or name it in TUTTI_EMULATOR_CXX");
+  throw Error(
+      ncclSystemError,
+      "kernels are compiled for this machine when they first run, which takes a C++ compiler; neither g++ "
+      "nor c++ is in PATH: install one, or name it in TUTTI_EMULATOR_CXX");
 }
 
 std::string firstLines(const fs::path& log) {

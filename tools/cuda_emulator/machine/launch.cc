@@ -1,10 +1,14 @@
 #include "tools/cuda_emulator/machine/launch.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <system_error>
 #include <thread>
 
 #include "tools/cuda_emulator/machine/block.h"
 #include "tools/cuda_emulator/machine/block_threads.h"
+#include "tools/cuda_emulator/machine/faults.h"
 #include "tutti/error.h"
 
 namespace tutti::emulator {
@@ -20,7 +24,7 @@ u64 nextLaunchNumber() {
 Launch::Launch(const LaunchPlan& plan) : plan_(plan), number_(nextLaunchNumber()) {}
 
 void Launch::run() {
-  const auto cores = std::max<std::uint64_t>(1, std::thread::hardware_concurrency());
+  static const auto cores = std::max<std::uint64_t>(1, std::thread::hardware_concurrency());
   const auto first =
       static_cast<u32>(std::min<std::uint64_t>({cores, plan_.blockCount(), kMostBlocksAtOnce}));
   workers_ = 1;
@@ -37,16 +41,26 @@ void Launch::startWorker() {
     const std::lock_guard lock(mutex_);
     ++active_workers_;
   }
-  BlockThreads::ofProcess().start([this] {
-    work();
-    // The launch may be gone once the lock is.
-    const std::lock_guard lock(mutex_);
-    --active_workers_;
-    idle_.notify_all();
-  });
+  try {
+    BlockThreads::ofProcess().start([this] {
+      work();
+      workerEnds();
+    });
+  } catch (const std::system_error& error) {
+    fail(fmt::format("kernel {}: no thread for one more block: {}", plan_.kernel, error.what()));
+    workerEnds();
+  }
+}
+
+void Launch::workerEnds() {
+  // The launch may be gone once the lock is.
+  const std::lock_guard lock(mutex_);
+  --active_workers_;
+  idle_.notify_all();
 }
 
 void Launch::work() {
+  prepareForFaults();
   while (!cancelled()) {
     const std::uint64_t index = next_block_.fetch_add(1, std::memory_order_relaxed);
     if (index >= plan_.blockCount()) return;

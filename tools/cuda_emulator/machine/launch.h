@@ -6,16 +6,19 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "tools/cuda_emulator/machine/device/abi.h"
 #include "tools/cuda_emulator/machine/module.h"
 
 namespace tutti::emulator {
 
-/// What the launch is; lives until the launch is over.
+/// What the launch is; lives, with what it points to, until the launch is over.
 struct LaunchPlan {
-  std::string kernel;
+  std::string_view kernel;
   Entry entry = nullptr;
+  std::uintptr_t code_begin = 0;  // where the module's code lies
+  std::uintptr_t code_end = 0;
   LaunchShape shape;
   u8* const* variables = nullptr;
   u8* arguments = nullptr;  // aligned to 16
@@ -47,6 +50,7 @@ class Launch {
 
  private:
   void startWorker();
+  void workerEnds();
   void work();
 
   const LaunchPlan& plan_;

@@ -1,7 +1,9 @@
 #include "tools/cuda_emulator/machine/machine_table.h"
 
 #include <fmt/format.h>
-#include <time.h>
+
+#include <bit>
+#include <ctime>
 
 #include "tools/cuda_emulator/machine/block.h"
 #include "tools/cuda_emulator/machine/device_print.h"
@@ -11,7 +13,7 @@ namespace {
 
 CudaThread& machineSide(Thread& thread) { return static_cast<CudaThread&>(thread); }
 
-const char* text(u64 address) { return reinterpret_cast<const char*>(address); }
+const char* text(u64 address) { return std::bit_cast<const char*>(address); }
 
 void loaded(Thread& t, u64 address, u64 value) {
   CudaThread& thread = machineSide(t);
@@ -48,7 +50,7 @@ WarpResult warp(Thread& t, WarpOp op, u32 mask, u64 a, u32 b, u32 c) {
 }
 
 u32 print(Thread& /*t*/, u64 format, u64 arguments) {
-  return devicePrint(text(format), reinterpret_cast<const unsigned char*>(arguments));
+  return devicePrint(text(format), std::bit_cast<const unsigned char*>(arguments));
 }
 
 void misaligned(Thread& t, u64 address, u32 bytes) {

@@ -41,6 +41,8 @@ class PtxKernel final : public Kernel {
   std::size_t argument_bytes_ = 0;
   std::size_t shared_bytes_;
   std::uint32_t max_threads_;
+  mutable std::once_flag once_;
+  mutable Entry entry_ = nullptr;
 };
 
 class PtxModule final : public Module {
@@ -51,10 +53,12 @@ class PtxModule final : public Module {
   const Kernel* kernel(std::string_view name) const override;
   std::byte* variable(std::string_view name, std::size_t* bytes) const override;
 
-  /// After prepare().
+  /// Prepares the module where nobody did.
   Entry entry(const std::string& name) const {
+    prepare();
     return reinterpret_cast<Entry>(code_->symbol(ptx::entryName(name)));
   }
+  NativeCode::Range code() const { return code_->code(); }
   u8* const* variables() const { return addresses_.data(); }
 
  private:
@@ -90,10 +94,12 @@ PtxKernel::PtxKernel(const PtxModule& module, const ptx::Function& function, std
 }
 
 void PtxKernel::run(const LaunchShape& shape, const std::byte* arguments) const {
-  module_.prepare();
+  std::call_once(once_, [this] { entry_ = module_.entry(name_); });
   LaunchPlan plan;
   plan.kernel = name_;
-  plan.entry = module_.entry(name_);
+  plan.entry = entry_;
+  plan.code_begin = module_.code().begin;
+  plan.code_end = module_.code().end;
   plan.shape = shape;
   plan.variables = module_.variables();
   plan.static_shared_bytes = shared_bytes_;

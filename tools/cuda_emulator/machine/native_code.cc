@@ -3,11 +3,14 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <link.h>
 #include <sys/file.h>
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -109,7 +112,32 @@ void* loadObject(const fs::path& object) {
   return handle;
 }
 
+/// The segment of a loaded object that may be executed.
+NativeCode::Range codeOf(void* handle) {
+  link_map* loaded = nullptr;
+  dlinfo(handle, RTLD_DI_LINKMAP, &loaded);
+  struct Search {
+    std::uintptr_t base;
+    NativeCode::Range found;
+  } search{loaded->l_addr, {}};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        auto& wanted = *static_cast<Search*>(data);
+        if (info->dlpi_addr != wanted.base) return 0;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& segment = info->dlpi_phdr[i];
+          if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0) continue;
+          wanted.found = {wanted.base + segment.p_vaddr, wanted.base + segment.p_vaddr + segment.p_memsz};
+        }
+        return 1;
+      },
+      &search);
+  return search.found;
+}
+
 }  // namespace
+
+NativeCode::NativeCode(void* handle) : handle_(handle), code_(codeOf(handle)) {}
 
 std::unique_ptr<NativeCode> NativeCode::make(const std::string& key, const std::string& header,
                                              const std::function<std::vector<std::string>()>& units) {

@@ -1,6 +1,7 @@
 // Compiles C++ into a shared object, kept on disk under a key, and loads it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,10 +25,18 @@ class NativeCode {
   /// Throws Error when there is none.
   void* symbol(const std::string& name) const;
 
+  /// Where the object's code lies in memory: [begin, end).
+  struct Range {
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+  };
+  Range code() const { return code_; }
+
  private:
-  explicit NativeCode(void* handle) : handle_(handle) {}
+  explicit NativeCode(void* handle);
 
   void* handle_;
+  Range code_;
 };
 
 }  // namespace tutti::emulator

@@ -1,30 +1,26 @@
 // How long a block whose threads all poll leaves the processor: two cores carry dozens of such blocks.
 #pragma once
 
-#include <sched.h>
-#include <time.h>
-
 namespace tutti::emulator {
 
+/// One per block. First it lets others run, then it naps, longer each time, and the longer the more blocks of
+/// this process wait: what they cost together stays bounded.
 class Patience {
  public:
-  /// Something went on: the next wait is short again.
-  void renew() { waits_ = 0; }
+  Patience() = default;
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
+  ~Patience() { renew(); }
 
-  void wait() {
-    if (++waits_ <= kYields) {
-      sched_yield();
-      return;
-    }
-    const int doublings = waits_ - kYields < kMostDoublings ? waits_ - kYields : kMostDoublings;
-    const timespec nap{0, kFirstNapNs << doublings};
-    nanosleep(&nap, nullptr);
+  /// Something went on: the next wait is short again.
+  void renew() {
+    if (waits_ != 0) stopWaiting();
   }
+  void wait();
 
  private:
-  static constexpr int kYields = 50;
-  static constexpr long kFirstNapNs = 1000;
-  static constexpr int kMostDoublings = 6;  // 64 us, and what the timer adds
+  void stopWaiting();
+
   int waits_ = 0;
 };
 

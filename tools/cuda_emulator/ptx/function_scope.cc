@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <ranges>
-
 #include "tools/cuda_emulator/ptx/names.h"
 
 namespace tutti::emulator::ptx {
@@ -34,9 +32,9 @@ void FunctionScope::declare(const Variable& variable) {
 }
 
 std::optional<Space> FunctionScope::spaceOf(std::string_view name) const {
-  for (const Block& block : blocks_ | std::views::reverse) {
-    const auto found = block.names.find(name);
-    if (found != block.names.end()) return found->second;
+  for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
+    const auto found = block->names.find(name);
+    if (found != block->names.end()) return found->second;
   }
   return std::nullopt;
 }
@@ -67,17 +65,17 @@ std::optional<std::string> FunctionScope::address(std::string_view name) const {
 }
 
 std::optional<std::string> FunctionScope::label(std::string_view name) const {
-  for (const Block& block : blocks_ | std::views::reverse) {
-    const auto found = block.labels.find(name);
-    if (found != block.labels.end()) return found->second;
+  for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
+    const auto found = block->labels.find(name);
+    if (found != block->labels.end()) return found->second;
   }
   return std::nullopt;
 }
 
 const Statement* FunctionScope::table(std::string_view name, Statement::Kind kind) const {
-  for (const Block& block : blocks_ | std::views::reverse) {
-    const auto found = block.tables.find(name);
-    if (found != block.tables.end() && found->second->kind == kind) return found->second;
+  for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) {
+    const auto found = block->tables.find(name);
+    if (found != block->tables.end() && found->second->kind == kind) return found->second;
   }
   return nullptr;
 }

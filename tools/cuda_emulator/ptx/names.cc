@@ -71,12 +71,12 @@ std::optional<std::string> specialRegister(std::string_view name) {
       {"%dynamic_smem_size", "t.dynamic_shared_bytes"},
       {"%total_smem_size", "t.shared_bytes"},
       {"%is_explicit_cluster", "false"},
-      {"%clusterid.x", "t.ctaid[0]"},
-      {"%clusterid.y", "t.ctaid[1]"},
-      {"%clusterid.z", "t.ctaid[2]"},
-      {"%nclusterid.x", "t.nctaid[0]"},
-      {"%nclusterid.y", "t.nctaid[1]"},
-      {"%nclusterid.z", "t.nctaid[2]"},
+      {"%clusterid.x", "t.ctaid.x"},
+      {"%clusterid.y", "t.ctaid.y"},
+      {"%clusterid.z", "t.ctaid.z"},
+      {"%nclusterid.x", "t.nctaid.x"},
+      {"%nclusterid.y", "t.nctaid.y"},
+      {"%nclusterid.z", "t.nctaid.z"},
       {"%cluster_ctaid.x", "0u"},
       {"%cluster_ctaid.y", "0u"},
       {"%cluster_ctaid.z", "0u"},
@@ -94,7 +94,7 @@ std::optional<std::string> specialRegister(std::string_view name) {
       continue;
     const char axis = name.back();
     if (name[name.size() - 2] == '.' && axis >= 'x' && axis <= 'z')
-      return fmt::format("t.{}[{}]", vector, axis - 'x');
+      return fmt::format("t.{}.{}", vector, axis);
   }
   return std::nullopt;
 }

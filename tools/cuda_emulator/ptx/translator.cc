@@ -40,7 +40,7 @@ class FunctionWriter {
 
 std::string signature(const Function& function) {
   if (function.entry) {
-    return fmt::format("extern \"C\" [[gnu::visibility(\"default\")]] void {}(Thread& t, u8* arguments)",
+    return fmt::format(R"(extern "C" [[gnu::visibility("default")]] void {}(Thread& t, u8* arguments))",
                        entryName(function.name));
   }
   std::string text = fmt::format("void {}(Thread& t", functionName(function.name));

@@ -82,7 +82,7 @@ void writeExit(InstructionWriter& w) {
 
 void writeTrap(InstructionWriter& w) {
   w.expectOperands(0, 0);
-  w.line(fmt::format("t.machine->trap(t, \"{}\");", w.opcode()));
+  w.line(fmt::format(R"(t.machine->trap(t, "{}");)", w.opcode()));
 }
 
 void writeNothing(InstructionWriter& w) { w.expectOperands(0, 1); }

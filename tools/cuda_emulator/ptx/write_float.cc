@@ -43,8 +43,8 @@ void writeFloatArithmetic(InstructionWriter& w, std::string_view type) {
   // The host's division is exact where the hardware may approximate.
   if (w.opcode() == "div") w.takeOneOf({"approx", "full"});
   if (w.opcode() == "neg" || w.opcode() == "abs") {
-    w.take("ftz");
-    return writeCall(w, type, w.opcode() == "neg" ? "negFloat" : "absFloat", "", 1);
+    const int mode = w.take("ftz") ? 8 : 0;
+    return writeCall(w, type, w.opcode() == "neg" ? "negFloat" : "absFloat", fmt::format(", {}", mode), 1);
   }
   const unsigned mode = w.takeMode();
   refuseRoundedDouble(w, type, mode);

@@ -40,13 +40,12 @@ Access takeAccess(InstructionWriter& w) {
   access.elements = takeVector(w);
   access.type = w.takeType();
   if (access.elements * bitsOfType(access.type) > 256) w.fail("an access of more than 32 bytes is not known");
-  if (access.type == "b128" && !access.order.empty()) w.fail("a strong access of 128 bits is not known");
   return access;
 }
 
 /// A parameter or local at an offset that is aligned for certain: memory of this thread alone.
 bool isPrivateName(const InstructionWriter& w, const Operand& address, const Access& access) {
-  const auto bytes = static_cast<std::int64_t>(bitsOfType(access.type) / 8 * access.elements);
+  const std::int64_t bytes = std::int64_t{bitsOfType(access.type)} / 8 * access.elements;
   return access.space == "private" && w.scope().isMemory(address.name) && address.offset % bytes == 0;
 }
 
@@ -125,14 +124,16 @@ void writeFence(InstructionWriter& w) {
   w.line(fmt::format("__atomic_thread_fence({});", order));
 }
 
+/// createpolicy: a policy is only ever handed to hints.
+void writePolicy(InstructionWriter& w) {
+  for (const std::string_view kind : {"fractional", "range", "cvt", "global"}) w.take(kind);
+  takeHints(w);
+  w.takeType();
+  w.out(0, "0");
+}
+
 /// Instructions that only advise the hardware.
 void writeAdvice(InstructionWriter& w) {
-  if (w.opcode() == "createpolicy") {
-    while (w.modifiersLeft())
-      w.take("fractional") || w.take("range") || w.take("cvt") || (takeHints(w), w.take("b64")) ||
-          (w.fail("a policy of this kind is not known"), false);
-    return w.out(0, "0");
-  }
   w.takeOneOf({"global", "local", "const", "param"});
   w.take("tensormap");
   takeHints(w);
@@ -192,7 +193,7 @@ const WriterTable& memoryWriters() {
                                  {"prefetchu", writeAdvice},
                                  {"discard", writeAdvice},
                                  {"applypriority", writeAdvice},
-                                 {"createpolicy", writeAdvice},
+                                 {"createpolicy", writePolicy},
                                  {"griddepcontrol", writeAdvice}};
   return table;
 }

@@ -9,6 +9,7 @@
 #include "tools/cuda_emulator/runtime/device_limits.h"
 #include "tools/cuda_emulator/runtime/device_properties.h"
 #include "tools/cuda_emulator/runtime/error.h"
+#include "tools/cuda_emulator/runtime/handles.h"
 #include "tools/cuda_emulator/runtime/memory.h"
 #include "tools/cuda_emulator/runtime/thread_state.h"
 
@@ -83,6 +84,7 @@ cudaError_t cudaDeviceReset() {
     captures().requireNoneCapturing(currentDevice());
     currentDevice().streams().synchronize();
     freeAllOf(currentDevice());
+    forgetHandlesOf(currentDevice());
     currentDevice().reset();
   });
 }
@@ -144,14 +146,16 @@ cudaError_t cudaDriverGetVersion(int* version) {
 
 cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
 
-cudaError_t cudaGetLastError() {
-  auto& state = threadState();
-  const auto result = state.last_error;
-  state.last_error = deviceCount() > 0 ? currentDevice().fault() : cudaSuccess;
-  return result;
+cudaError_t cudaPeekAtLastError() {
+  const auto fault = deviceCount() > 0 ? currentDevice().fault() : cudaSuccess;
+  return fault != cudaSuccess ? fault : threadState().last_error;
 }
 
-cudaError_t cudaPeekAtLastError() { return threadState().last_error; }
+cudaError_t cudaGetLastError() {
+  const auto result = cudaPeekAtLastError();
+  threadState().last_error = cudaSuccess;
+  return result;
+}
 
 cudaError_t cudaProfilerStart() {
   return callAnyway([] {});

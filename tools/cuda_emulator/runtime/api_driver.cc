@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tools/cuda_emulator/runtime/error.h"
+#include "tools/cuda_emulator/runtime/memory_map.h"
 
 using namespace tutti::emulator;
 
@@ -28,6 +29,23 @@ CUresult driverVersion(int* version) {
   return CUDA_SUCCESS;
 }
 
+CUresult addressRange(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
+  const auto found = memoryMap().find(reinterpret_cast<const void*>(address));
+  if (!found || !found->onDevice()) return CUDA_ERROR_NOT_FOUND;
+  if (base != nullptr) *base = reinterpret_cast<CUdeviceptr>(found->base);
+  if (bytes != nullptr) *bytes = found->bytes;
+  return CUDA_SUCCESS;
+}
+
+/// Of the attributes, whether other processes can open the memory.
+CUresult pointerAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
+  if (attribute != CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE) return CUDA_ERROR_NOT_SUPPORTED;
+  const auto found = memoryMap().find(reinterpret_cast<const void*>(address));
+  if (!found) return CUDA_ERROR_INVALID_VALUE;
+  *static_cast<int*>(data) = found->kind == MemoryKind::device ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+
 struct DriverFunction {
   std::string_view name;
   void* address;
@@ -37,6 +55,8 @@ const DriverFunction kFunctions[] = {
     {"cuGetErrorString", reinterpret_cast<void*>(driverErrorString)},
     {"cuGetErrorName", reinterpret_cast<void*>(driverErrorName)},
     {"cuDriverGetVersion", reinterpret_cast<void*>(driverVersion)},
+    {"cuMemGetAddressRange", reinterpret_cast<void*>(addressRange)},
+    {"cuPointerGetAttribute", reinterpret_cast<void*>(pointerAttribute)},
 };
 
 void findFunction(std::string_view name, void** address, cudaDriverEntryPointQueryResult* status) {

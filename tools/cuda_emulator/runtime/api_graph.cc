@@ -27,6 +27,7 @@ cudaGraphNode_t addNode(cudaGraph_t graph_handle, const cudaGraphNode_t* depende
                         const Operation& operation) {
   const auto graph = graphOf(graph_handle);
   std::vector<size_t> indices;
+  indices.reserve(count);
   for (size_t index = 0; index < count; ++index) indices.push_back(graph->indexOf(dependencies[index]));
   return graph->handle(graph->add(operation, std::move(indices)));
 }

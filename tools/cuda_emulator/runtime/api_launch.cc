@@ -101,7 +101,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
     const auto kernel = found->on(currentDevice());
     *attributes = {};
     attributes->sharedSizeBytes = kernel->staticSharedBytes();
-    attributes->maxThreadsPerBlock = kMaxThreadsPerBlock;
+    attributes->maxThreadsPerBlock = static_cast<int>(kernel->maxThreadsPerBlock());
     attributes->numRegs = 32;
     attributes->ptxVersion = kArchitecture;
     attributes->binaryVersion = kArchitecture;

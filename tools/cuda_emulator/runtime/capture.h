@@ -50,7 +50,7 @@ class Capture {
   const std::thread::id thread_ = std::this_thread::get_id();
   const std::uint64_t id_;
   const std::shared_ptr<Graph> graph_ = std::make_shared<Graph>();
-  const cudaGraph_t graph_handle_;
+  cudaGraph_t graph_handle_;
   bool valid_ = true;
   std::map<StreamPtr, std::set<std::size_t>> tips_;
   std::vector<cudaGraphNode_t> tip_handles_;

@@ -190,6 +190,7 @@ void Captures::setTips(const StreamPtr& stream, const std::vector<cudaGraphNode_
   const auto capture = requireValid(*stream);
   require(capture != nullptr, cudaErrorIllegalState);
   std::vector<std::size_t> indices;
+  indices.reserve(nodes.size());
   for (auto* const node : nodes) indices.push_back(capture->graph()->indexOf(node));
   if (add) {
     capture->follow(stream, indices);

@@ -17,6 +17,7 @@ using Devices = std::vector<std::unique_ptr<Device>>;
 
 Devices makeDevices() {
   Devices result;
+  result.reserve(settings().devices.size());
   for (const int number : settings().devices) {
     result.push_back(std::make_unique<Device>(static_cast<int>(result.size()), number));
   }

@@ -35,6 +35,7 @@ void describeMachine(const Device& device, cudaDeviceProp& p) {
   p.hostRegisterSupported = 1;
   p.canUseHostPointerForRegisteredMem = 1;
   p.streamPrioritiesSupported = 1;
+  p.memoryPoolsSupported = 1;
   p.deviceNumaId = -1;
   p.hostNumaId = -1;
 }

@@ -33,16 +33,6 @@ std::size_t Graph::size() const {
   return nodes_.size();
 }
 
-void Graph::retain(std::shared_ptr<void> object) {
-  const std::lock_guard lock(mutex_);
-  retained_.push_back(std::move(object));
-}
-
-std::vector<std::shared_ptr<void>> Graph::retained() const {
-  const std::lock_guard lock(mutex_);
-  return retained_;
-}
-
 cudaGraphNode_t Graph::handle(std::size_t index) {
   const std::lock_guard lock(mutex_);
   auto& handle = handles_.at(index);
@@ -113,7 +103,7 @@ struct ExecutableGraph::Run {
 };
 
 ExecutableGraph::ExecutableGraph(const Graph& graph)
-    : nodes_(graph.nodes()), lanes_(divideIntoLanes(nodes_)), retained_(graph.retained()) {}
+    : nodes_(graph.nodes()), lanes_(divideIntoLanes(nodes_)) {}
 
 Operation ExecutableGraph::launch() {
   return {cudaGraphNodeTypeGraph, [self = shared_from_this()] { return self->bind(); }};

@@ -26,9 +26,6 @@ class Graph {
   std::size_t add(Operation operation, std::vector<std::size_t> dependencies);
   std::vector<GraphNode> nodes() const;
   std::size_t size() const;
-  /// `object` is released with the graph, or with the last executable graph made of it.
-  void retain(std::shared_ptr<void> object);
-  std::vector<std::shared_ptr<void>> retained() const;
 
   /// The handle of node `index`, the same at each call; it ends with the graph.
   cudaGraphNode_t handle(std::size_t index);
@@ -39,7 +36,6 @@ class Graph {
   mutable std::mutex mutex_;
   std::vector<GraphNode> nodes_;
   std::vector<cudaGraphNode_t> handles_;
-  std::vector<std::shared_ptr<void>> retained_;
 };
 
 /// A copy of a graph that can be launched again and again; launches follow one another. Branches of the graph
@@ -60,7 +56,6 @@ class ExecutableGraph : public std::enable_shared_from_this<ExecutableGraph> {
   std::mutex mutex_;
   std::vector<GraphNode> nodes_;
   std::vector<std::vector<std::size_t>> lanes_;  // nodes that one thread runs in this order
-  std::vector<std::shared_ptr<void>> retained_;
   CompletionPtr last_launch_;
 };
 

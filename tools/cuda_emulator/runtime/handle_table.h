@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -23,20 +24,20 @@ class HandleTable {
     const std::unique_lock lock(mutex_);
     next_ += 16;
     objects_.emplace(next_, std::move(object));
-    return reinterpret_cast<Handle>(next_);
+    return std::bit_cast<Handle>(next_);
   }
 
   /// Throws `otherwise` where there is none.
   std::shared_ptr<Object> get(Handle handle, cudaError_t otherwise = cudaErrorInvalidResourceHandle) const {
     const std::shared_lock lock(mutex_);
-    const auto found = objects_.find(reinterpret_cast<std::uintptr_t>(handle));
+    const auto found = objects_.find(std::bit_cast<std::uintptr_t>(handle));
     require(found != objects_.end(), otherwise);
     return found->second;
   }
 
   std::shared_ptr<Object> remove(Handle handle, cudaError_t otherwise = cudaErrorInvalidResourceHandle) {
     const std::unique_lock lock(mutex_);
-    const auto node = objects_.extract(reinterpret_cast<std::uintptr_t>(handle));
+    const auto node = objects_.extract(std::bit_cast<std::uintptr_t>(handle));
     require(!node.empty(), otherwise);
     return node.mapped();
   }
@@ -46,9 +47,10 @@ class HandleTable {
     return objects_.size();
   }
 
-  void clear() {
+  template <class Predicate>
+  void removeIf(const Predicate& predicate) {
     const std::unique_lock lock(mutex_);
-    objects_.clear();
+    std::erase_if(objects_, [&](const auto& entry) { return predicate(*entry.second); });
   }
 
  private:

@@ -31,12 +31,17 @@ HandleTable<cudaGraphNode_t, NodeReference>& nodeHandles() {
   return everlasting<HandleTable<cudaGraphNode_t, NodeReference>>();
 }
 
+void forgetHandlesOf(const Device& device) {
+  streamHandles().removeIf([&](const Stream& stream) { return &stream.device() == &device; });
+  eventHandles().removeIf([&](const Event& event) { return &event.device() == &device; });
+}
+
 StreamPtr streamOf(cudaStream_t handle) {
   auto& device = currentDevice();
   if (handle == nullptr || handle == cudaStreamLegacy) return device.streams().legacy();
   if (handle != cudaStreamPerThread) return streamHandles().get(handle);
   auto& stream = threadState().streams.by_device[device.index()];
-  if (stream == nullptr) {
+  if (stream == nullptr || stream->closed()) {
     stream = device.streams().create({.kind = StreamTraits::Kind::per_thread, .flags = 0, .priority = 0});
   }
   return stream;

@@ -11,6 +11,7 @@
 
 namespace tutti::emulator {
 
+class Device;
 class Graph;
 class ExecutableGraph;
 
@@ -24,6 +25,9 @@ HandleTable<cudaEvent_t, Event>& eventHandles();
 HandleTable<cudaGraph_t, Graph>& graphHandles();
 HandleTable<cudaGraphExec_t, ExecutableGraph>& executableGraphHandles();
 HandleTable<cudaGraphNode_t, NodeReference>& nodeHandles();
+
+/// Those of the device's streams and events are not valid any more.
+void forgetHandlesOf(const Device& device);
 
 /// Also the default streams: 0 and cudaStreamLegacy of the current device, cudaStreamPerThread of this thread
 /// and device. Throws cudaErrorInvalidResourceHandle.

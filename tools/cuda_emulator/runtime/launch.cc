@@ -1,7 +1,5 @@
 #include "tools/cuda_emulator/runtime/launch.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -31,6 +29,7 @@ void validate(const Function& function, const Kernel& kernel, const LaunchReques
   require(within(request.grid, kMaxGridDimensions) && within(request.block, kMaxBlockDimensions) &&
               count(request.block) <= kMaxThreadsPerBlock,
           cudaErrorInvalidConfiguration);
+  require(count(request.block) <= kernel.maxThreadsPerBlock(), cudaErrorInvalidValue);
   const auto limit =
       std::max(function.dynamicSharedLimit(), kSharedBytesPerBlock - kernel.staticSharedBytes());
   require(request.shared_bytes <= limit, cudaErrorInvalidValue);
@@ -50,6 +49,12 @@ std::vector<std::byte> packArguments(const Kernel& kernel, void** arguments) {
   return packed;
 }
 
+/// The machine says in words what went wrong.
+cudaError_t codeOf(std::string_view why) {
+  return why.find("misaligned access") != std::string_view::npos ? cudaErrorMisalignedAddress
+                                                                 : cudaErrorLaunchFailure;
+}
+
 /// A launch once its place in the stream has come.
 void runKernel(Device& device, const Kernel& kernel, const LaunchShape& shape,
                const std::vector<std::byte>& arguments) {
@@ -57,14 +62,14 @@ void runKernel(Device& device, const Kernel& kernel, const LaunchShape& shape,
   try {
     kernel.run(shape, arguments.data());
   } catch (const std::exception& error) {
-    device.fail(cudaErrorLaunchFailure, fmt::format("kernel {}: {}", kernel.name(), error.what()));
+    device.fail(codeOf(error.what()), error.what());
   }
 }
 
 }  // namespace
 
 Operation kernelOperation(Device& device, const Function& function, const LaunchRequest& request) {
-  auto kernel = function.on(device);
+  auto kernel = function.readyOn(device);
   validate(function, *kernel, request);
   const LaunchShape shape{.grid = toDim3(request.grid),
                           .block = toDim3(request.block),

@@ -8,6 +8,11 @@
 namespace tutti::emulator {
 namespace {
 
+/// What overlaps new pages is memory that a program registered and unmapped.
+void addNew(const Allocation& allocation) {
+  require(memoryMap().add(allocation), cudaErrorHostMemoryAlreadyRegistered);
+}
+
 bool paidByDevice(MemoryKind kind) {
   return kind == MemoryKind::device || kind == MemoryKind::pool || kind == MemoryKind::managed;
 }
@@ -26,7 +31,7 @@ std::byte* allocateOn(Device& device, std::size_t bytes, MemoryKind kind) {
     auto mapping = Mapping::create(bytes);
     if (kind != MemoryKind::device) mapping->closeFd();
     auto* const base = mapping->base();
-    memoryMap().add({base, bytes, kind, device.index(), 0, std::move(mapping)});
+    addNew({base, bytes, kind, device.index(), 0, std::move(mapping)});
     return base;
   } catch (...) {
     device.giveMemory(bytes);
@@ -39,7 +44,7 @@ std::byte* allocatePinned(std::size_t bytes, unsigned flags) {
   auto mapping = Mapping::create(bytes);
   mapping->closeFd();
   auto* const base = mapping->base();
-  memoryMap().add({base, bytes, MemoryKind::pinned, threadState().device, flags, std::move(mapping)});
+  addNew({base, bytes, MemoryKind::pinned, threadState().device, flags, std::move(mapping)});
   return base;
 }
 

@@ -48,6 +48,7 @@ std::vector<Allocation> MemoryMap::ofDevice(int device) const {
 std::vector<Allocation> MemoryMap::all() const {
   const std::shared_lock lock(mutex_);
   std::vector<Allocation> result;
+  result.reserve(by_end_.size());
   for (const auto& [end, allocation] : by_end_) result.push_back(allocation);
   return result;
 }

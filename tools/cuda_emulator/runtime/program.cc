@@ -20,6 +20,17 @@ std::string extractFor(const std::string& name, const void* container) {
   }
 }
 
+/// What the machine cannot read or translate.
+template <class Body>
+void tellingWhy(const std::string& user, const Body& body) {
+  try {
+    body();
+  } catch (const std::exception& error) {
+    say(fmt::format("{}: {}", user, error.what()));
+    throw CudaError(cudaErrorInvalidPtx);
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<Module> Binary::moduleOn(const Device& device, const std::string& user) {
@@ -27,12 +38,8 @@ std::shared_ptr<Module> Binary::moduleOn(const Device& device, const std::string
   auto& module = modules_[device.index()];
   if (module != nullptr) return module;
   const auto ptx = extractFor(user, container_);
-  try {
-    return module = Module::load(ptx);
-  } catch (const std::exception& error) {
-    say(fmt::format("{}: {}", user, error.what()));
-    throw CudaError(cudaErrorInvalidPtx);
-  }
+  tellingWhy(user, [&] { module = Module::load(ptx); });
+  return module;
 }
 
 KernelPtr Function::on(const Device& device) const {
@@ -40,6 +47,12 @@ KernelPtr Function::on(const Device& device) const {
   const auto* const kernel = module->kernel(name_);
   require(kernel != nullptr, cudaErrorInvalidDeviceFunction);
   return {std::move(module), kernel};
+}
+
+KernelPtr Function::readyOn(const Device& device) const {
+  const auto module = binary_->moduleOn(device, name_);
+  tellingWhy(name_, [&] { module->prepare(); });
+  return on(device);
 }
 
 void Program::addFunction(const std::shared_ptr<Binary>& binary, const void* host, const char* name) {

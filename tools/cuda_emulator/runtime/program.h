@@ -44,8 +44,11 @@ class Function {
       : binary_(std::move(binary)), name_(std::move(name)) {}
 
   const std::string& name() const { return name_; }
-  /// Throws what moduleOn throws, and cudaErrorInvalidDeviceFunction where that has no such kernel.
+  /// To be asked about. Throws what moduleOn throws, and cudaErrorInvalidDeviceFunction where that has no
+  /// such kernel.
   KernelPtr on(const Device& device) const;
+  /// To be launched: translated, too. Throws the same.
+  KernelPtr readyOn(const Device& device) const;
 
   /// What cudaFuncSetAttribute allowed; 0: never set.
   std::size_t dynamicSharedLimit() const { return dynamic_shared_limit_; }

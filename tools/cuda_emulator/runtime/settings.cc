@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,7 +41,8 @@ std::vector<int> visibleDevices() {
   const auto count = std::min<std::size_t>(number("TUTTI_EMULATED_GPUS", 1), kMaxDevices);
   std::vector<int> result;
   if (std::getenv("CUDA_VISIBLE_DEVICES") == nullptr) {
-    for (std::size_t device = 0; device < count; ++device) result.push_back(static_cast<int>(device));
+    result.resize(count);
+    std::iota(result.begin(), result.end(), 0);
     return result;
   }
   auto rest = variable("CUDA_VISIBLE_DEVICES");

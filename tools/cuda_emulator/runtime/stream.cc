@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "tools/cuda_emulator/runtime/error.h"
+
 namespace tutti::emulator {
 namespace {
 
@@ -29,6 +31,7 @@ bool Stream::isBlocking() const { return !isLegacy() && (traits_.flags & cudaStr
 
 void Stream::append(Work work) {
   const std::lock_guard lock(mutex_);
+  require(!closed_, cudaErrorInvalidResourceHandle);
   tail_ = std::make_shared<Completion>();
   queue_.push_back({std::move(work), tail_});
   if (!std::exchange(started_, true)) std::thread([self = shared_from_this()] { self->run(); }).detach();

@@ -37,7 +37,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   /// Takes part in the order that the legacy default stream imposes.
   bool isBlocking() const;
 
-  /// Appends. Not ordered with other streams: StreamSet does that.
+  /// Appends. Not ordered with other streams: StreamSet does that. Throws cudaErrorInvalidResourceHandle once
+  /// it is closed.
   void append(Work work);
   /// Of all that was appended so far; done when that is nothing.
   CompletionPtr tail() const;

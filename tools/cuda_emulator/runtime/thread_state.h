@@ -21,8 +21,10 @@ struct CallConfiguration {
 };
 
 /// Streams that `cudaStreamPerThread` names in one thread, by device. They end with the thread.
-class PerThreadStreams {
- public:
+struct PerThreadStreams {
+  PerThreadStreams() = default;
+  PerThreadStreams(const PerThreadStreams&) = delete;
+  PerThreadStreams& operator=(const PerThreadStreams&) = delete;
   ~PerThreadStreams();
   std::map<int, std::shared_ptr<Stream>> by_device;
 };

@@ -70,6 +70,12 @@ struct Machine {
   void (*exit)(Thread&);
 };
 
+struct Axes {
+  u32 x = 0;
+  u32 y = 0;
+  u32 z = 0;
+};
+
 /// A CUDA thread, as device code reads it. Written by the machine before the thread starts.
 struct Thread {
   const Machine* machine = nullptr;
@@ -81,10 +87,10 @@ struct Thread {
   u32 dynamic_shared_offset = 0;
   u32 dynamic_shared_bytes = 0;
   u32 shared_bytes = 0;
-  u32 tid[3] = {};
-  u32 ntid[3] = {};
-  u32 ctaid[3] = {};
-  u32 nctaid[3] = {};
+  Axes tid;
+  Axes ntid;
+  Axes ctaid;
+  Axes nctaid;
   u32 lane = 0;
   u32 warp = 0;
   u64 grid = 0;

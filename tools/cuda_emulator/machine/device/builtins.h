@@ -10,7 +10,7 @@ constexpr u32 kSms = 16;
 
 /// Blocks are dealt to the multiprocessors in turn.
 inline u32 smOf(const Thread& t) {
-  return (t.ctaid[0] + t.nctaid[0] * (t.ctaid[1] + t.nctaid[1] * t.ctaid[2])) % kSms;
+  return (t.ctaid.x + t.nctaid.x * (t.ctaid.y + t.nctaid.y * t.ctaid.z)) % kSms;
 }
 
 inline u32 wrapAdd(u32 a, u32 b) { return a + b; }

@@ -114,13 +114,19 @@ inline Bits<T> narrow(double x, u32 mode) {
   }
 }
 
-/// Reads an operand; .ftz flushes it when subnormal.
+/// .ftz: a subnormal number is a zero of its sign.
+template <class T, u32 kMode>
+[[gnu::always_inline]] inline Bits<T> flushed(Bits<T> bits) {
+  if constexpr ((kMode & kFtz) != 0 && !__is_same(T, f64)) {
+    constexpr u32 kSign = 1u << (Format<T>::kBits - 1);
+    if ((bits & (kSign - 1)) < (1u << Format<T>::kMantissa)) return static_cast<Bits<T>>(bits & kSign);
+  }
+  return bits;
+}
+
 template <class T, u32 kMode>
 [[gnu::always_inline]] inline double operand(Bits<T> bits) {
-  if constexpr ((kMode & kFtz) != 0 && __is_same(T, f32)) {
-    if ((bits & 0x7f800000) == 0) bits &= 0x80000000;
-  }
-  return widen<T>(bits);
+  return widen<T>(flushed<T, kMode>(bits));
 }
 
 /// sum, which differs from the exact value by `error` of that sign, as the neighbour with an odd last bit.
@@ -157,18 +163,13 @@ constexpr bool kNative = __is_same(T, f64) || (__is_same(T, f32) && (kMode & ~(k
 
 template <u32 kMode>
 [[gnu::always_inline]] inline float flush(u32 bits) {
-  if constexpr ((kMode & kFtz) != 0) {
-    if ((bits & 0x7f800000) == 0) bits &= 0x80000000;
-  }
-  return bitCast<float>(bits);
+  return bitCast<float>(flushed<f32, kMode>(bits));
 }
 
 template <u32 kMode>
 [[gnu::always_inline]] inline u32 finish(float x) {
   if constexpr ((kMode & kSat) != 0) x = x > 0 ? (x < 1 ? x : 1.0f) : 0.0f;
-  const u32 bits = x == x ? bitCast<u32>(x) : 0x7fffffff;
-  if constexpr ((kMode & kFtz) != 0) return (bits & 0x7f800000) == 0 ? bits & 0x80000000 : bits;
-  return bits;
+  return flushed<f32, kMode>(x == x ? bitCast<u32>(x) : 0x7fffffff);
 }
 
 template <class T, u32 kMode>
@@ -180,14 +181,14 @@ inline Bits<T> addFloat(Bits<T> a, Bits<T> b) {
     return narrow<T>(addOdd(operand<T, kMode>(a), operand<T, kMode>(b), kMode), kMode);
 }
 
-template <class T>
+template <class T, u32 kMode>
 [[gnu::always_inline]] inline Bits<T> negFloat(Bits<T> a) {
-  return static_cast<Bits<T>>(a ^ (Bits<T>(1) << (sizeof(a) * 8 - 1)));
+  return static_cast<Bits<T>>(flushed<T, kMode>(a) ^ (Bits<T>(1) << (sizeof(a) * 8 - 1)));
 }
 
 template <class T, u32 kMode>
 inline Bits<T> subFloat(Bits<T> a, Bits<T> b) {
-  return addFloat<T, kMode>(a, negFloat<T>(b));
+  return addFloat<T, kMode>(a, negFloat<T, 0>(b));
 }
 
 template <class T, u32 kMode>
@@ -244,9 +245,9 @@ inline Bits<T> approximate(Bits<T> a) {
   if constexpr (kFunction == Function::Rsqrt) return narrow<T>(1.0 / __builtin_sqrt(x), kMode);
 }
 
-template <class T>
+template <class T, u32 kMode>
 inline Bits<T> absFloat(Bits<T> a) {
-  return static_cast<Bits<T>>(a & ~(Bits<T>(1) << (sizeof(a) * 8 - 1)));
+  return static_cast<Bits<T>>(flushed<T, kMode>(a) & ~(Bits<T>(1) << (sizeof(a) * 8 - 1)));
 }
 
 /// The number when one operand is NaN, except with .NaN; -0 is less than +0.

@@ -10,12 +10,6 @@ namespace tutti::emulator {
 template <class T>
 using Aliasing [[gnu::may_alias]] = T;
 
-/// Two or four elements, moved by one access.
-using Bytes4 [[gnu::vector_size(4), gnu::may_alias]] = u8;
-using Bytes8 [[gnu::vector_size(8), gnu::may_alias]] = u8;
-using Bytes16 [[gnu::vector_size(16), gnu::may_alias]] = u8;
-using Bytes32 [[gnu::vector_size(32), gnu::may_alias]] = u8;
-
 template <u32 kBytes>
 [[gnu::always_inline]] inline void checkAligned(Thread& t, u64 address) {
   if (__builtin_expect((address & (kBytes - 1)) != 0, 0)) t.machine->misaligned(t, address, kBytes);
@@ -33,64 +27,30 @@ template <class T>
   *reinterpret_cast<Aliasing<T>*>(address) = value;
 }
 
-template <class T, int kOrder>
-inline T loadStrong(Thread& t, u64 address) {
-  checkAligned<sizeof(T)>(t, address);
-  const T value = __atomic_load_n(reinterpret_cast<const Aliasing<T>*>(address), kOrder);
-  t.machine->loaded(t, address, static_cast<u64>(value));
-  return value;
-}
-
-template <class T, int kOrder>
-[[gnu::always_inline]] inline void storeStrong(Thread& t, u64 address, T value) {
-  checkAligned<sizeof(T)>(t, address);
-  __atomic_store_n(reinterpret_cast<Aliasing<T>*>(address), value, kOrder);
-}
-
+/// Two, four or eight values of one vector access.
 template <class T, u32 kCount>
 struct Elements {
   T at[kCount];
 };
 
-template <u32 kBytes>
-struct BlockOf;
-template <>
-struct BlockOf<2> {
-  using Type = u16;
-};
-template <>
-struct BlockOf<4> {
-  using Type = Bytes4;
-};
-template <>
-struct BlockOf<8> {
-  using Type = Bytes8;
-};
-template <>
-struct BlockOf<16> {
-  using Type = Bytes16;
-};
-template <>
-struct BlockOf<32> {
-  using Type = Bytes32;
-};
-
-/// One access of the host, as far as it has one of that width: readers of packets count on it.
 template <class T, u32 kCount>
 [[gnu::always_inline]] inline Elements<T, kCount> loadVector(Thread& t, u64 address) {
-  using Block = typename BlockOf<sizeof(T) * kCount>::Type;
   checkAligned<sizeof(T) * kCount>(t, address);
-  const Block block = *reinterpret_cast<const Aliasing<Block>*>(address);
-  return bitCast<Elements<T, kCount>>(block);
+  const auto* from = reinterpret_cast<const Aliasing<T>*>(address);
+  Elements<T, kCount> elements;
+  for (u32 i = 0; i < kCount; ++i) elements.at[i] = from[i];
+  return elements;
 }
 
 template <class T, u32 kCount>
 [[gnu::always_inline]] inline void storeVector(Thread& t, u64 address, Elements<T, kCount> elements) {
-  using Block = typename BlockOf<sizeof(T) * kCount>::Type;
   checkAligned<sizeof(T) * kCount>(t, address);
-  *reinterpret_cast<Aliasing<Block>*>(address) = bitCast<Block>(elements);
+  auto* to = reinterpret_cast<Aliasing<T>*>(address);
+  for (u32 i = 0; i < kCount; ++i) to[i] = elements.at[i];
 }
 
+/// A strong vector access is one access of the host, as far as it has one of that width: readers of packets
+/// count on it. ThreadSanitizer knows no such atomic and is shown one per element, as PTX has it.
 template <class T, u32 kCount, int kOrder>
 inline Elements<T, kCount> loadVectorStrong(Thread& t, u64 address) {
   checkAligned<sizeof(T) * kCount>(t, address);
@@ -100,8 +60,9 @@ inline Elements<T, kCount> loadVectorStrong(Thread& t, u64 address) {
     elements.at[i] = __atomic_load_n(reinterpret_cast<const Aliasing<T>*>(address) + i, kOrder);
   }
 #else
-  using Block = typename BlockOf<sizeof(T) * kCount>::Type;
-  elements = bitCast<Elements<T, kCount>>(*reinterpret_cast<const volatile Aliasing<Block>*>(address));
+  typedef T Whole __attribute__((vector_size(sizeof(T) * kCount), may_alias));
+  const Whole whole = *reinterpret_cast<const volatile Whole*>(address);
+  for (u32 i = 0; i < kCount; ++i) elements.at[i] = whole[i];
   if (kOrder != __ATOMIC_RELAXED) __atomic_thread_fence(__ATOMIC_ACQUIRE);
 #endif
   u64 mix = 0;
@@ -118,10 +79,35 @@ inline void storeVectorStrong(Thread& t, u64 address, Elements<T, kCount> elemen
     __atomic_store_n(reinterpret_cast<Aliasing<T>*>(address) + i, elements.at[i], kOrder);
   }
 #else
-  using Block = typename BlockOf<sizeof(T) * kCount>::Type;
+  typedef T Whole __attribute__((vector_size(sizeof(T) * kCount), may_alias));
+  Whole whole;
+  for (u32 i = 0; i < kCount; ++i) whole[i] = elements.at[i];
   if (kOrder != __ATOMIC_RELAXED) __atomic_thread_fence(__ATOMIC_RELEASE);
-  *reinterpret_cast<volatile Aliasing<Block>*>(address) = bitCast<Block>(elements);
+  *reinterpret_cast<volatile Whole*>(address) = whole;
 #endif
+}
+
+/// 128 bits count as a vector of two.
+template <class T, int kOrder>
+inline T loadStrong(Thread& t, u64 address) {
+  if constexpr (sizeof(T) == 16) {
+    return bitCast<T>(loadVectorStrong<u64, 2, kOrder>(t, address));
+  } else {
+    checkAligned<sizeof(T)>(t, address);
+    const T value = __atomic_load_n(reinterpret_cast<const Aliasing<T>*>(address), kOrder);
+    t.machine->loaded(t, address, static_cast<u64>(value));
+    return value;
+  }
+}
+
+template <class T, int kOrder>
+[[gnu::always_inline]] inline void storeStrong(Thread& t, u64 address, T value) {
+  if constexpr (sizeof(T) == 16) {
+    storeVectorStrong<u64, 2, kOrder>(t, address, bitCast<Elements<u64, 2>>(value));
+  } else {
+    checkAligned<sizeof(T)>(t, address);
+    __atomic_store_n(reinterpret_cast<Aliasing<T>*>(address), value, kOrder);
+  }
 }
 
 /// Any read-modify-write: `operation` maps the old value to the new one. Returns the old one.

@@ -3,7 +3,10 @@
 
 namespace tutti::test {
 
-static __global__ void storeWord(int* word, int value) { *word = value; }
+/// Also for words that others wait for.
+static __global__ void storeWord(int* word, int value) {
+  asm volatile("st.release.sys.global.s32 [%0], %1;" : : "l"(word), "r"(value) : "memory");
+}
 
 static __global__ void addOne(int* word) { *word += 1; }
 

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <vector>
 
-#include "tests/cuda_emulator/runtime_checks.h"
-#include "tests/cuda_emulator/runtime_kernels.cuh"
+#include "tests/cuda_emulator/runtime/checks.h"
+#include "tests/cuda_emulator/runtime/kernels.cuh"
 
 namespace tutti::test {
 namespace {
@@ -214,6 +214,21 @@ TEST(EmulatedMemory, Variables) {
   EXPECT_TRUE(returned(cudaMemcpyToSymbol(device_words, values, 12, 8), cudaErrorInvalidValue));
   EXPECT_TRUE(returned(cudaMemcpyToSymbol(seven, values, 4), cudaErrorInvalidSymbol));
   cudaGetLastError();
+}
+
+TEST(EmulatedMemory, EachDeviceHasItsOwnVariables) {
+  for (int device = 0; device < 2; ++device) {
+    const int value = 100 + device;
+    ASSERT_TRUE(ok(cudaSetDevice(device)));
+    ASSERT_TRUE(ok(cudaMemcpyToSymbol(device_words, &value, 4)));
+  }
+  for (int device = 0; device < 2; ++device) {
+    int value = 0;
+    ASSERT_TRUE(ok(cudaSetDevice(device)));
+    ASSERT_TRUE(ok(cudaMemcpyFromSymbol(&value, device_words, 4)));
+    EXPECT_EQ(value, 100 + device);
+  }
+  ASSERT_TRUE(ok(cudaSetDevice(0)));
 }
 
 TEST(EmulatedMemory, OwnHandlesCannotBeOpened) {

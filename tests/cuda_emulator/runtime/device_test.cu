@@ -4,8 +4,8 @@
 #include <string>
 #include <thread>
 
-#include "tests/cuda_emulator/runtime_checks.h"
-#include "tests/cuda_emulator/runtime_kernels.cuh"
+#include "tests/cuda_emulator/runtime/checks.h"
+#include "tests/cuda_emulator/runtime/kernels.cuh"
 
 namespace tutti::test {
 namespace {
@@ -158,6 +158,20 @@ TEST(EmulatedLaunch, EveryWayToLaunch) {
   EXPECT_TRUE(
       returned(cudaLaunchKernel(&nothing, 1, 1, arguments, 0, nullptr), cudaErrorInvalidDeviceFunction));
   cudaGetLastError();
+}
+
+__global__ __launch_bounds__(64) void boundedKernel(int* word) { *word = 1; }
+
+TEST(EmulatedLaunch, BoundsOfTheKernel) {
+  const DeviceArray<int> word(1);
+  cudaFuncAttributes attributes{};
+  ASSERT_TRUE(ok(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(boundedKernel))));
+  EXPECT_EQ(attributes.maxThreadsPerBlock, 64);
+  boundedKernel<<<1, 65>>>(word.get());
+  EXPECT_TRUE(returned(cudaGetLastError(), cudaErrorInvalidValue));
+  boundedKernel<<<1, 64>>>(word.get());
+  EXPECT_TRUE(ok(cudaGetLastError()));
+  EXPECT_EQ(word.read()[0], 1);
 }
 
 TEST(EmulatedLaunch, StreamOfAnotherDevice) {

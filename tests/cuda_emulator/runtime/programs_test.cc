@@ -39,8 +39,8 @@ bool contains(const std::string& text, const std::string& part) {
 
 TEST(EmulatedRuntime, ProcessesShareMemory) {
   const ScratchDirectory directory;
-  expectSuccess({.options = {"-n", "2", "--emulate-gpus", "2"},
-                 .arguments = {"share-memory", directory.path()}});
+  expectSuccess(
+      {.options = {"-n", "2", "--emulate-gpus", "2"}, .arguments = {"share-memory", directory.path()}});
 }
 
 TEST(EmulatedRuntime, DevicesOfPretendedHostsDiffer) {
@@ -76,6 +76,12 @@ TEST(EmulatedRuntime, AFailedKernelSpoilsItsDevice) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(contains(result.err, "device 0 failed")) << result.err;
   EXPECT_TRUE(contains(result.err, "readMisaligned")) << result.err;
+}
+
+TEST(EmulatedRuntime, ProcessesEndWhateverStillRuns) { expectSuccess({.arguments = {"kernel-left"}}); }
+
+TEST(EmulatedRuntime, AResetForgetsAll) {
+  expectSuccess({.arguments = {"reset"}, .environment = {{"TUTTI_EMULATOR_CHECK_LEAKS", "1"}}});
 }
 
 TEST(EmulatedRuntime, EveryFormOfPtx) {

@@ -1,8 +1,8 @@
 // Graphs: launched again and again.
 #include <vector>
 
-#include "tests/cuda_emulator/runtime_checks.h"
-#include "tests/cuda_emulator/runtime_kernels.cuh"
+#include "tests/cuda_emulator/runtime/checks.h"
+#include "tests/cuda_emulator/runtime/kernels.cuh"
 
 namespace tutti::test {
 namespace {

@@ -14,7 +14,7 @@
 
 #include <cuda_runtime.h>
 
-#include "tests/cuda_emulator/runtime_kernels.cuh"
+#include "tests/cuda_emulator/runtime/kernels.cuh"
 
 namespace tutti::test {
 namespace {
@@ -210,7 +210,6 @@ __global__ void readMisaligned(const char* bytes, int4* result) {
 void failForGood(const std::string& /*directory*/) {
   int* const words = allocateWords(8);
   readMisaligned<<<1, 1>>>(reinterpret_cast<const char*>(words), reinterpret_cast<int4*>(words));
-  expectOk(cudaGetLastError(), "the launch itself");
   const auto code = cudaDeviceSynchronize();
   expectCode(code, cudaErrorMisalignedAddress, "waiting for the kernel");
   void* memory = nullptr;
@@ -223,6 +222,31 @@ void failForGood(const std::string& /*directory*/) {
   expectOk(cudaSetDevice(0), "cudaSetDevice");
   expectOk(cudaDeviceReset(), "cudaDeviceReset");
   expectOk(cudaFree(allocateWords(1)), "the device after its reset");
+}
+
+/// A kernel that never ends does not keep the process from ending, nor does CUDA called by a static object.
+void leaveKernelRunning(const std::string& /*directory*/) {
+  struct CallsAtTheEnd {
+    ~CallsAtTheEnd() { expectCode(cudaFree(nullptr), cudaSuccess, "cudaFree at the end"); }
+  };
+  static const CallsAtTheEnd calls;
+  awaitWord<<<1, 32>>>(allocateWords(1), 1);
+  expectOk(cudaGetLastError(), "the launch");
+}
+
+void resetDevice(const std::string& /*directory*/) {
+  cudaStream_t stream = nullptr;
+  expectOk(cudaStreamCreate(&stream), "cudaStreamCreate");
+  int* const word = allocateWords(1);
+  storeWord<<<1, 1, 0, cudaStreamPerThread>>>(word, 1);
+  expectOk(cudaDeviceReset(), "cudaDeviceReset");
+  expectCode(cudaStreamSynchronize(stream), cudaErrorInvalidResourceHandle, "a stream from before the reset");
+  expectCode(cudaFree(word), cudaErrorInvalidValue, "memory from before the reset");
+  int* const fresh = allocateWords(1);
+  storeWord<<<1, 1, 0, cudaStreamPerThread>>>(fresh, 2);
+  expectOk(cudaStreamSynchronize(cudaStreamPerThread), "the thread's stream after the reset");
+  expect(readWord(fresh) == 2, "a kernel runs after the reset");
+  expectOk(cudaFree(fresh), "cudaFree");
 }
 
 /// Its kernel must run, in however many forms the program holds it; prints what that returned.
@@ -244,11 +268,18 @@ void printUuid(const std::string& /*directory*/) {
 using Scenario = void (*)(const std::string& directory);
 
 const std::map<std::string, Scenario> kScenarios = {
-    {"share-memory", shareMemory},     {"no-ipc", findNoIpc},
-    {"no-peers", findNoPeers},         {"no-device", findNoDevice},
-    {"small-device", findSmallDevice}, {"leak", leakEverything},
-    {"no-leak", leakNothing},          {"fail-for-good", failForGood},
-    {"run-kernel", runKernel},         {"uuid", printUuid},
+    {"share-memory", shareMemory},
+    {"no-ipc", findNoIpc},
+    {"no-peers", findNoPeers},
+    {"no-device", findNoDevice},
+    {"small-device", findSmallDevice},
+    {"leak", leakEverything},
+    {"no-leak", leakNothing},
+    {"fail-for-good", failForGood},
+    {"run-kernel", runKernel},
+    {"uuid", printUuid},
+    {"kernel-left", leaveKernelRunning},
+    {"reset", resetDevice},
 };
 
 }  // namespace

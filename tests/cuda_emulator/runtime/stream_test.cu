@@ -3,8 +3,8 @@
 #include <thread>
 #include <vector>
 
-#include "tests/cuda_emulator/runtime_checks.h"
-#include "tests/cuda_emulator/runtime_kernels.cuh"
+#include "tests/cuda_emulator/runtime/checks.h"
+#include "tests/cuda_emulator/runtime/kernels.cuh"
 
 namespace tutti::test {
 namespace {

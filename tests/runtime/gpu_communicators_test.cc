@@ -1,0 +1,173 @@
+// Communicators on emulated GPUs, by the C API: ranks as processes, as threads, in one thread, on two hosts.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "tests/harness/rank_group.h"
+
+namespace tutti::test {
+namespace {
+
+using std::chrono::seconds;
+
+/// What makes programs use the emulated CUDA runtime. Whatever a program leaves allocated makes it fail.
+Environment emulated(int gpus, Environment more = {}) {
+  more["LD_LIBRARY_PATH"] = TUTTI_EMULATOR_DIR;
+  more["TUTTI_EMULATED_GPUS"] = std::to_string(gpus);
+  more.try_emplace("TUTTI_EMULATOR_CHECK_LEAKS", "1");
+  more.try_emplace("TUTTI_LANES", "2");
+  return more;
+}
+
+RankGroup group(int nranks, const std::vector<std::string>& arguments, const Environment& environment,
+                int hosts = 1) {
+  return {nranks, [&](int) { return arguments; }, environment, {}, hosts, "gpu_rank_program"};
+}
+
+CommandResult alone(const std::vector<std::string>& arguments, const Environment& environment) {
+  std::vector<std::string> command{"gpu_rank_program"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return Command(command, environment).wait(seconds(100));
+}
+
+struct Arrangement {
+  int nranks;
+  int gpus;
+  int hosts;
+};
+
+class GpuRanks : public testing::TestWithParam<Arrangement> {};
+INSTANTIATE_TEST_SUITE_P(All, GpuRanks,
+                         testing::Values(Arrangement{1, 1, 1}, Arrangement{2, 2, 1}, Arrangement{3, 2, 1},
+                                         Arrangement{4, 4, 1}, Arrangement{2, 1, 2}, Arrangement{4, 2, 2}),
+                         [](const auto& info) {
+                           const Arrangement& a = info.param;
+                           return std::to_string(a.nranks) + "on" + std::to_string(a.gpus) + "gpusOf" +
+                                  std::to_string(a.hosts) + "hosts";
+                         });
+
+TEST_P(GpuRanks, Conform) {
+  const auto [nranks, gpus, hosts] = GetParam();
+  expectSuccess(group(nranks, {"conform", "7"}, emulated(gpus), hosts).wait());
+}
+
+TEST_P(GpuRanks, Exchange) {
+  const auto [nranks, gpus, hosts] = GetParam();
+  expectSuccess(group(nranks, {"exchange"}, emulated(gpus), hosts).wait());
+}
+
+TEST_P(GpuRanks, GraphsReplay) {
+  const auto [nranks, gpus, hosts] = GetParam();
+  expectSuccess(group(nranks, {"replay", "40"}, emulated(gpus), hosts).wait());
+}
+
+TEST_P(GpuRanks, WorkOnSeveralStreamsIsSerial) {
+  const auto [nranks, gpus, hosts] = GetParam();
+  expectSuccess(group(nranks, {"streams"}, emulated(gpus), hosts).wait());
+}
+
+class GpuPlans : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(All, GpuPlans, testing::Values("ring", "direct", "one_shot", "direct/packets"));
+
+TEST_P(GpuPlans, GiveTheBitsOfTheHost) {
+  const Environment plan{{"TUTTI_PLAN", GetParam()}, {"TUTTI_SLOT_BYTES", "4096"}, {"TUTTI_LANES", "1"}};
+  Environment host = emulated(1, plan);
+  host["TUTTI_DEVICE"] = "host";
+  const auto want = group(3, {"bits", "host"}, host).wait();
+  const auto got = group(3, {"bits", "gpu"}, emulated(2, plan)).wait();
+  expectSuccess(want);
+  expectSuccess(got);
+  for (std::size_t rank = 0; rank < want.size(); ++rank) {
+    EXPECT_NE(want[rank].out.find("bits "), std::string::npos);
+    EXPECT_EQ(got[rank].out, want[rank].out) << "rank " << rank;
+  }
+}
+
+TEST(Gpus, RanksAsThreads) {
+  for (const int nranks : {2, 4}) {
+    const auto result = alone({"threads", std::to_string(nranks)}, emulated(nranks));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+}
+
+TEST(Gpus, OneThreadDrivesSeveral) {
+  const auto result = alone({"drive-all", "3"}, emulated(3));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+TEST(Gpus, RegisteredBuffersAreReadInPlace) {
+  for (const int gpus : {1, 2}) {
+    expectSuccess(group(2, {"register"}, emulated(gpus, {{"TUTTI_LEND_BYTES", "1000"}})).wait());
+  }
+}
+
+TEST(Gpus, WithoutIpcMemoryOfTheHostIsUsedAndWhy) {
+  const auto results =
+      group(2, {"conform", "8"}, emulated(2, {{"TUTTI_EMULATED_IPC", "0"}, {"NCCL_DEBUG", "WARN"}})).wait();
+  expectSuccess(results);
+  EXPECT_NE(results[0].err.find("GPU memory of rank 1 (pid "), std::string::npos) << results[0].err;
+  EXPECT_NE(results[0].err.find("Their links go through pinned host memory"), std::string::npos);
+}
+
+TEST(Gpus, WithoutPeerAccessMemoryOfTheHostIsUsed) {
+  expectSuccess(group(2, {"conform", "9"}, emulated(2, {{"TUTTI_EMULATED_PEER_ACCESS", "0"}})).wait());
+  const auto threads = alone({"threads", "2"}, emulated(2, {{"TUTTI_EMULATED_PEER_ACCESS", "0"}}));
+  EXPECT_EQ(threads.exit_code, 0) << threads.err;
+}
+
+TEST(Gpus, WhatTheyCannotReachIsRefused) {
+  expectSuccess(group(2, {"refuse"}, emulated(2)).wait());
+  expectSuccess(group(2, {"refuse-gpu-memory"}, emulated(1, {{"TUTTI_DEVICE", "host"}})).wait());
+}
+
+TEST(Gpus, WithoutOneTheDriverSaysWhy) {
+  for (const auto& result : group(2, {"once", "100"}, emulated(0, {{"TUTTI_DEVICE", "cuda"}})).wait()) {
+    expectSays(result, "TUTTI_DEVICE=cuda, but no GPU can be used: ");
+    expectSays(result, "no CUDA-capable device is detected");
+  }
+}
+
+TEST(Gpus, RanksOnGpusAndOnHostMemoryDoNotMix) {
+  RankGroup mixed(
+      2,
+      [](int) {
+        return std::vector<std::string>{"once", "100"};
+      },
+      emulated(1), {{1, {{"TUTTI_DEVICE", "host"}}}}, 1, "gpu_rank_program");
+  for (const auto& result : mixed.wait()) expectSays(result, "Set TUTTI_DEVICE equally on all ranks");
+}
+
+TEST(Gpus, DifferentCallsAreNamedOnBothSides) {
+  for (const auto& result : group(2, {"differ"}, emulated(2)).wait()) {
+    expectSays(result, "AllReduce(count 100, float, sum)");
+    expectSays(result, "AllReduce(count 50, float, sum)");
+  }
+}
+
+TEST(Gpus, ARankThatNeverEntersIsNamed) {
+  for (const int hosts : {1, 2}) {
+    RankGroup ranks = group(3, {"absent"}, emulated(2, {{"TUTTI_TIMEOUT", "1"}, {"TUTTI_EMULATOR_CHECK_LEAKS", "0"}}), hosts);
+    for (int rank = 0; rank < 2; ++rank) expectSays(ranks[rank].wait(seconds(60)), "rank 2 (pid ");
+    ranks[2].kill(SIGKILL);
+  }
+}
+
+TEST(Gpus, AKilledRankIsNamed) {
+  for (const int hosts : {1, 2}) {
+    RankGroup ranks = group(3, {"loop"}, emulated(2, {{"TUTTI_EMULATOR_CHECK_LEAKS", "0"}}), hosts);
+    ranks.waitUntilReady();
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    ranks[2].kill(SIGKILL);
+    for (int rank = 0; rank < 2; ++rank) expectSays(ranks[rank].wait(seconds(60)), "rank 2 (pid ");
+  }
+}
+
+TEST(Gpus, AbortEndsAKernelThatWaits) {
+  const auto results = group(2, {"abort"}, emulated(2)).wait();
+  EXPECT_EQ(results[0].exit_code, 0) << results[0].err;
+}
+
+}  // namespace
+}  // namespace tutti::test

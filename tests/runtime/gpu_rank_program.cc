@@ -1,0 +1,342 @@
+// One rank, or several as threads or in one thread, on GPUs: gpu_rank_program WHAT [ARGUMENT].
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/harness/ranks.h"
+#include "tests/harness/transfers.h"
+#include "tests/runtime/gpu_device.h"
+
+namespace {
+
+using tutti::Comm;
+using tutti::test::checkCuda;
+using tutti::test::GpuArray;
+using tutti::test::GpuStreamOfTest;
+using tutti::test::require;
+
+std::vector<float> filled(std::size_t count, float value) { return std::vector<float>(count, value); }
+
+void requireAll(const GpuArray<float>& array, float value, const std::string& what) {
+  for (const float got : array.get()) {
+    require(got == value, what + ": expected " + std::to_string(value) + ", got " + std::to_string(got));
+  }
+}
+
+/// Sum of rank + 1 over all ranks.
+float sumOfRanks(int nranks) { return static_cast<float>(nranks * (nranks + 1) / 2); }
+
+/// Sends and receives of every pair, also with itself, in one group; several per pair.
+void exchange(Comm& comm) {
+  const int nranks = comm.size();
+  const int self = comm.rank();
+  for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, std::size_t{70'000}}) {
+    std::vector<GpuArray<std::int32_t>> sent;
+    std::vector<GpuArray<std::int32_t>> received;
+    for (int peer = 0; peer < nranks; ++peer) {
+      for (int number = 0; number < 2; ++number) {
+        sent.emplace_back(tutti::test::message(self, peer, number, count));
+        received.emplace_back(count);
+      }
+    }
+    tutti::Group group;
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+      const int peer = static_cast<int>(i / 2);
+      comm.send(sent[i].data(), count, peer);
+      comm.receive(received[i].data(), count, peer);
+    }
+    group.end();
+    for (std::size_t i = 0; i < received.size(); ++i) {
+      const int peer = static_cast<int>(i / 2);
+      require(received[i].get() == tutti::test::message(peer, self, static_cast<int>(i % 2), count),
+              "wrong data from rank " + std::to_string(peer));
+    }
+  }
+}
+
+/// Work on two streams in turn is in order, whatever the streams; each operation reads what the one before
+/// wrote.
+void useStreams(Comm& comm) {
+  const GpuStreamOfTest streams[2];
+  const GpuArray<float> data(filled(5000, 1.0F));
+  float expected = 1;
+  for (int round = 0; round < 12; ++round) {
+    comm.allReduce(data.data(), data.data(), data.size(), ncclSum, streams[round % 2]);
+    expected *= static_cast<float>(comm.size());
+    if (expected > 1e6F) break;
+  }
+  for (const auto& stream : streams) stream.synchronize();
+  requireAll(data, expected, "two streams");
+}
+
+/// A captured all-reduce and exchange, replayed, among eager work on another stream.
+void replay(Comm& comm, int times) {
+  const GpuStreamOfTest stream;
+  const GpuStreamOfTest eager;
+  const std::size_t count = 3000;
+  const GpuArray<float> in(filled(count, static_cast<float>(comm.rank() + 1)));
+  const GpuArray<float> out(count);
+  const GpuArray<float> other(count);
+  const GpuArray<float> sums(filled(count, 0.0F));
+  const int right = (comm.rank() + 1) % comm.size();
+  const int left = (comm.rank() + comm.size() - 1) % comm.size();
+  checkCuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+  comm.allReduce(in.data(), out.data(), count, ncclSum, stream);
+  tutti::Group group;
+  comm.send(in.data(), count, right, stream);
+  comm.receive(other.data(), count, left, stream);
+  group.end();
+  cudaGraph_t graph = nullptr;
+  checkCuda(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+  cudaGraphExec_t exec = nullptr;
+  checkCuda(cudaGraphInstantiate(&exec, graph, 0), "cudaGraphInstantiate");
+  for (int i = 0; i < times; ++i) {
+    if (i % 10 == 0) {
+      // Different data each time, so that a replay that does nothing is seen.
+      stream.synchronize();
+      in.set(filled(count, static_cast<float>(comm.rank() + 1 + i)));
+    }
+    checkCuda(cudaGraphLaunch(exec, stream), "cudaGraphLaunch");
+    if (i % 7 == 0) comm.allReduce(in.data(), sums.data(), count, ncclMax, eager);
+    if (i % 10 != 9) continue;
+    const auto first = static_cast<float>(i / 10 * 10);
+    requireAll(out, sumOfRanks(comm.size()) + first * static_cast<float>(comm.size()), "replayed all-reduce");
+    requireAll(other, static_cast<float>(left + 1) + first, "replayed exchange");
+  }
+  stream.synchronize();
+  eager.synchronize();
+  cudaGraphExecDestroy(exec);
+  cudaGraphDestroy(graph);
+}
+
+void expectRefusal(ncclResult_t result, const std::string& words) {
+  require(result == ncclInvalidArgument, "refusal: " + std::string(ncclGetErrorString(result)));
+  const std::string said = ncclGetLastError(nullptr);
+  require(said.find(words) != std::string::npos, "expected: " + words + "\ngot: " + said);
+}
+
+/// What cannot work is refused with the address and what it is, and the communicator goes on.
+void refuse(Comm& comm) {
+  std::vector<float> host(100);
+  const GpuArray<float> good(filled(100, 1.0F));
+  const auto attempt = [&](const void* send, void* recv) {
+    return ncclAllReduce(send, recv, 100, ncclFloat, ncclSum, comm.handle(), nullptr);
+  };
+  char address[32];
+  std::snprintf(address, sizeof(address), "%p", static_cast<void*>(host.data()));
+  expectRefusal(attempt(host.data(), good.data()), "sendbuff " + std::string(address) + " is host memory");
+  expectRefusal(attempt(good.data(), host.data()), "recvbuff " + std::string(address) + " is host memory");
+  int device = 0;
+  checkCuda(cudaGetDevice(&device), "cudaGetDevice");
+  int devices = 0;
+  checkCuda(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+  void* freed = nullptr;
+  checkCuda(cudaMalloc(&freed, 4096), "cudaMalloc");
+  checkCuda(cudaFree(freed), "cudaFree");
+  expectRefusal(attempt(freed, good.data()), "was freed");
+  if (devices > 1) {
+    const int other = (device + 1) % devices;
+    checkCuda(cudaSetDevice(other), "cudaSetDevice");
+    const GpuArray<float> elsewhere(100);
+    checkCuda(cudaSetDevice(device), "cudaSetDevice");
+    expectRefusal(attempt(elsewhere.data(), good.data()),
+                  "is memory of GPU " + std::to_string(other) +
+                      ", but this communicator works on memory of GPU " + std::to_string(device));
+  }
+  comm.allReduce(good.data(), good.data(), 100, ncclSum);
+  requireAll(good, static_cast<float>(comm.size()), "after refusals");
+  int now = -1;
+  checkCuda(cudaGetDevice(&now), "cudaGetDevice");
+  require(now == device, "the current device was changed");
+}
+
+/// A communicator on host memory, in a process that uses CUDA.
+void refuseGpuMemory(Comm& comm) {
+  const GpuArray<float> gpu(100);
+  std::vector<float> host(100, 1.0F);
+  expectRefusal(ncclAllReduce(gpu.data(), host.data(), 100, ncclFloat, ncclSum, comm.handle(), nullptr),
+                "is memory of GPU 0, but this communicator works on host memory");
+  comm.allReduce(host.data(), host.data(), 100, ncclSum);
+  require(host[99] == static_cast<float>(comm.size()), "wrong sum");
+}
+
+/// Registered buffers are worked on in place, once the peers have mapped them.
+void registerBuffers(Comm& comm) {
+  const std::size_t count = 200'000;
+  const GpuArray<float> data(filled(count, 1.0F));
+  void* registration = nullptr;
+  tutti::check(ncclCommRegister(comm.handle(), data.data(), count * sizeof(float), &registration));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  int rounds = 0;
+  // All ranks leave the loop after the same round: they agree by what they reduce.
+  const GpuArray<float> done(filled(1, 0.0F));
+  for (bool is_seen = false; !is_seen; ++rounds) {
+    data.set(filled(count, 1.0F));
+    comm.allReduce(data.data(), data.data(), count, ncclSum);
+    requireAll(data, static_cast<float>(comm.size()), "registered");
+    const bool reads = comm.statistics().payload_read_bytes > 0;
+    done.set({reads || std::chrono::steady_clock::now() > end ? 1.0F : 0.0F});
+    comm.allReduce(done.data(), done.data(), 1, ncclMin);
+    is_seen = done.get()[0] != 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  require(comm.statistics().payload_read_bytes > 0, "nothing was read in place");
+  tutti::check(ncclCommDeregister(comm.handle(), registration));
+  data.set(filled(count, 1.0F));
+  comm.allReduce(data.data(), data.data(), count, ncclSum);
+  requireAll(data, static_cast<float>(comm.size()), "deregistered");
+}
+
+/// The bits of results, for comparison with those of the host's executor: FNV-1a.
+void sayBits(Comm& comm, bool on_gpu) {
+  if (on_gpu) tutti::test::useGpuMemory();
+  std::uint64_t hash = 14695981039346656037ULL;
+  std::uint64_t seed = 100;
+  for (int collective = 0; collective < tutti::kCollectiveCount; ++collective) {
+    for (int type = 0; type < tutti::kDataTypeCount; ++type) {
+      for (int op = 0; op < tutti::kAllRedOpCount; ++op) {
+        tutti::Descriptor d;
+        d.collective = static_cast<tutti::Collective>(collective);
+        d.type = static_cast<tutti::DataType>(type);
+        if (!tutti::isReduction(d.collective) && op > 0) continue;
+        d.op = static_cast<tutti::RedOp>(op);
+        d.count = 1013;
+        ++seed;
+        const tutti::test::Placement place{.in_place = seed % 2 == 0, .shift = seed % 16};
+        for (const std::byte b : tutti::test::checkOperation(comm, d, seed, place)) {
+          hash = (hash ^ static_cast<std::uint64_t>(b)) * 1099511628211ULL;
+        }
+      }
+    }
+  }
+  std::printf("bits %016llx\n", static_cast<unsigned long long>(hash));
+}
+
+void allReduceOnce(Comm& comm, std::size_t count) {
+  const GpuArray<float> data(filled(count, 1.0F));
+  comm.allReduce(data.data(), data.data(), count, ncclSum);
+  // A failed operation leaves no error of CUDA: its kernel has ended.
+  checkCuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  ncclResult_t state = ncclSuccess;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (state == ncclSuccess && std::chrono::steady_clock::now() < end) {
+    tutti::check(ncclCommGetAsyncError(comm.handle(), &state));
+    if (state != ncclSuccess) throw std::runtime_error(ncclGetLastError(comm.handle()));
+    if (data.get()[0] == static_cast<float>(comm.size())) return;
+  }
+  throw std::runtime_error("neither a result nor an error");
+}
+
+void loop(Comm& comm) {
+  const GpuArray<float> data(10'000);
+  for (;;) {
+    comm.allReduce(data.data(), data.data(), data.size(), ncclMax);
+    checkCuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
+}
+
+/// Another thread aborts while a kernel waits for a rank that never comes.
+void abortWhileWaiting(Comm& comm) {
+  if (comm.rank() == comm.size() - 1) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    return;
+  }
+  const GpuArray<float> data(1000);
+  comm.allReduce(data.data(), data.data(), data.size(), ncclMax);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  tutti::check(ncclCommAbort(comm.take()));
+  checkCuda(cudaDeviceSynchronize(), "after abort");
+}
+
+/// One thread drives several GPUs.
+void driveAll(int count) {
+  std::vector<ncclComm_t> comms(static_cast<std::size_t>(count));
+  tutti::check(ncclCommInitAll(comms.data(), count, nullptr));
+  std::vector<GpuArray<float>> arrays;
+  for (int device = 0; device < count; ++device) {
+    checkCuda(cudaSetDevice(device), "cudaSetDevice");
+    arrays.emplace_back(filled(20'000, static_cast<float>(device + 1)));
+    int of = -1;
+    tutti::check(ncclCommCuDevice(comms[static_cast<std::size_t>(device)], &of));
+    require(of == device, "ncclCommCuDevice");
+  }
+  checkCuda(cudaSetDevice(0), "cudaSetDevice");
+  tutti::check(ncclGroupStart());
+  for (std::size_t i = 0; i < comms.size(); ++i) {
+    tutti::check(
+        ncclAllReduce(arrays[i].data(), arrays[i].data(), 20'000, ncclFloat, ncclSum, comms[i], nullptr));
+  }
+  tutti::check(ncclGroupEnd());
+  for (int device = 0; device < count; ++device) {
+    checkCuda(cudaSetDevice(device), "cudaSetDevice");
+    requireAll(arrays[static_cast<std::size_t>(device)], sumOfRanks(count), "one thread, several GPUs");
+  }
+  for (const ncclComm_t comm : comms) tutti::check(ncclCommDestroy(comm));
+}
+
+/// Ranks as threads, each with a GPU.
+void runThreads(int nranks) {
+  tutti::test::useGpuMemory();
+  int devices = 0;
+  checkCuda(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+  const ncclUniqueId id = tutti::test::newId();
+  for (const std::string& error : tutti::test::runThreads(nranks, [&](int rank) {
+         checkCuda(cudaSetDevice(rank % devices), "cudaSetDevice");
+         Comm comm(nranks, id, rank);
+         tutti::test::conform(comm, 31, 12, 20'000);
+         exchange(comm);
+       })) {
+    require(error.empty(), error);
+  }
+}
+
+void run(const std::string& what, const std::string& argument) {
+  if (what == "drive-all") return driveAll(std::stoi(argument));
+  if (what == "threads") return runThreads(std::stoi(argument));
+  int devices = 0;
+  // Also makes the process use CUDA. Where there is no GPU, the communicator says so.
+  const bool has_gpu = cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
+  const char* rank = std::getenv("TUTTI_RANK");
+  if (has_gpu) checkCuda(cudaSetDevice(std::stoi(rank) % devices), "cudaSetDevice");
+  Comm comm = Comm::fromEnvironment();
+  std::puts("ready");
+  std::fflush(stdout);
+  const bool is_last = comm.rank() == comm.size() - 1;
+  if (what == "conform") {
+    tutti::test::useGpuMemory();
+    return tutti::test::conform(comm, std::stoull(argument), 25, 30'000);
+  }
+  if (what == "exchange") return exchange(comm);
+  if (what == "streams") return useStreams(comm);
+  if (what == "replay") return replay(comm, std::stoi(argument));
+  if (what == "refuse") return refuse(comm);
+  if (what == "refuse-gpu-memory") return refuseGpuMemory(comm);
+  if (what == "register") return registerBuffers(comm);
+  if (what == "bits") return sayBits(comm, argument == "gpu");
+  if (what == "once") return allReduceOnce(comm, std::stoul(argument));
+  if (what == "differ") return allReduceOnce(comm, is_last ? 50 : 100);
+  if (what == "absent" && is_last) ::pause();
+  if (what == "absent") return allReduceOnce(comm, 100);
+  if (what == "loop") return loop(comm);
+  if (what == "abort") return abortWhileWaiting(comm);
+  throw std::runtime_error("what is " + what + "?");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    run(argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : "");
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
