@@ -61,8 +61,8 @@ TEST(CudaTrain, AFlippedBitIsFound) {
 TEST(CudaTrain, LearnsAsTheHostDoes) {
   for (const auto& [dtype, limit] : {std::pair{"fp32", 1e-5}, std::pair{"fp64", 1e-12}}) {
     const ScratchDirectory folder;
-    const std::string on_host = folder.path() / "host.json";
-    const std::string on_gpu = folder.path() / "gpu.json";
+    const std::string on_host = folder.path() + "/host.json";
+    const std::string on_gpu = folder.path() + "/gpu.json";
     std::vector<std::string> arguments = kSmall;
     arguments.insert(arguments.end(),
                      {"--steps", "12", "--dtype", dtype, "--device", "host", "--json", on_host});
