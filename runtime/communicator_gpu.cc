@@ -8,6 +8,7 @@
 #include "runtime/communicator.h"
 #include "runtime/core/extent.h"
 #include "runtime/gpu_remains.h"
+#include "runtime/gpu_wiring.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -145,15 +146,10 @@ bool Communicator::finishGpu(std::chrono::milliseconds limit) {
 void Communicator::leaveRemains() {
   gpu_watch_.reset();
   gpu_work_.reset();
-  GpuRemains remains{.memory = wiring_.memory,
-                     .pinned = std::move(wiring_.pinned),
-                     .watch = std::move(wiring_.watch),
-                     .others = {},
-                     .gpu = std::move(wiring_.gpu),
-                     .is_idle = wiring_.board[rank_].detached.load(std::memory_order_relaxed) != 0};
-  for (const int rank : wiring_.locals) {
-    if (rank != rank_) remains.others.emplace_back(rank, &wiring_.board[rank]);
-  }
+  GpuRemains remains = takeGpuRemains(wiring_, rank_, [this](int local) {
+    return &wiring_.board[wiring_.locals[static_cast<std::size_t>(local)]];
+  });
+  remains.is_idle = wiring_.board[rank_].detached.load(std::memory_order_relaxed) != 0;
   process_.gpus().graveyard().keep(std::move(remains));
 }
 

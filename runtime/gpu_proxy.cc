@@ -51,11 +51,13 @@ bool GpuProxy::hasWork() const { return gpu_.finished() < expected_.load(std::me
 
 /// What has been posted and released goes out, what has arrived comes in. True while the links are in use.
 bool GpuProxy::pass() {
+  // Asked before: what the last kernel posted is seen by whoever has seen that it ended.
+  const bool goes_on = hasWork();
   for (const int peer : peers_) {
     network_.push(peer);
     network_.poll(peer);
   }
-  return hasWork();
+  return goes_on;
 }
 
 void GpuProxy::serve() {
@@ -63,9 +65,10 @@ void GpuProxy::serve() {
     std::uint64_t count = 0;
     if (::read(wakeup_.get(), &count, sizeof(count)) < 0 && errno != EINTR) return;
     const auto since = std::chrono::steady_clock::now();
-    while (hasWork() && !stopping_.load(std::memory_order_acquire)) {
+    bool goes_on = true;
+    while (goes_on && !stopping_.load(std::memory_order_acquire)) {
       network_.enter();
-      bool goes_on = true;
+      goes_on = true;
       for (int i = 0; goes_on && i < kPassesPerTurn; ++i) goes_on = pass();
       const auto busy = std::chrono::steady_clock::now() - since;
       if (goes_on) network_.nap(busy < std::chrono::milliseconds(5) ? microseconds(20) : microseconds(200));

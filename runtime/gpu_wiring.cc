@@ -67,6 +67,28 @@ void GpuWiring::settle() {
   }
 }
 
+void GpuWiring::abandon() {
+  if (wiring_.gpu == nullptr) return;
+  GpuRemains remains =
+      takeGpuRemains(wiring_, peerAt(local_).rank, [this](int local) { return &memoryOf_(local).status(); });
+  remains.is_idle = remains.gpu->finish(std::chrono::milliseconds(0));
+  memoryOf_(local_).status().detached.store(1, std::memory_order_release);
+  process_.gpus().graveyard().keep(std::move(remains));
+}
+
+GpuRemains takeGpuRemains(Wiring& wiring, int rank, const std::function<const RankStatus*(int)>& statusOf) {
+  GpuRemains remains{.memory = wiring.memory,
+                     .pinned = std::move(wiring.pinned),
+                     .watch = std::move(wiring.watch),
+                     .others = {},
+                     .gpu = std::move(wiring.gpu)};
+  for (int local = 0; local < std::ssize(wiring.locals); ++local) {
+    const int other = wiring.locals[static_cast<std::size_t>(local)];
+    if (other != rank) remains.others.emplace_back(other, statusOf(local));
+  }
+  return remains;
+}
+
 std::string GpuWiring::summary() const {
   const auto reached = std::ranges::count(reaches_, true);
   const auto others = localCount() - 1;

@@ -8,6 +8,7 @@
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/core/accelerator.h"
 #include "runtime/core/settings.h"
+#include "runtime/gpu_remains.h"
 #include "runtime/process.h"
 #include "runtime/wiring.h"
 #include "transports/rank_memory.h"
@@ -27,6 +28,9 @@ class GpuWiring {
   void open(Accelerator& gpus, const Settings& settings, const std::function<void()>& wake);
   /// After all have opened: finds out what worked. A meeting of all ranks.
   void settle();
+  /// The communicator will not be made: lets go of the memory of others, and keeps this rank's until they
+  /// have done so, too.
+  void abandon();
   /// What the other ranks of the host are reached by, for the log.
   std::string summary() const;
 
@@ -49,5 +53,8 @@ class GpuWiring {
   std::vector<bool> reaches_;         ///< by place
   std::vector<std::string> reasons_;  ///< by place: why not
 };
+
+/// What must outlive the communicator: moved out of its wiring. `statusOf`: the status line of each place.
+GpuRemains takeGpuRemains(Wiring& wiring, int rank, const std::function<const RankStatus*(int)>& statusOf);
 
 }  // namespace tutti

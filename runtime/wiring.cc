@@ -111,6 +111,7 @@ class Wirer {
     } catch (const Error& error) {
       bootstrap_.fail(
           fmt::format("{} failed while the communicator was being made: {}", describe(self_), error.what()));
+      if (gpu_) gpu_->abandon();
       throw;
     }
   }

@@ -129,6 +129,16 @@ TEST(Gpus, WithoutOneTheDriverSaysWhy) {
   }
 }
 
+TEST(Gpus, MemoryThatDoesNotSufficeIsToldToAll) {
+  RankGroup ranks(
+      3, [](int) { return std::vector<std::string>{"once", "100"}; }, emulated(2),
+      {{1, {{"TUTTI_EMULATED_GPU_BYTES", "100000"}}}}, 1, "gpu_rank_program");
+  for (const auto& result : ranks.wait()) {
+    expectSays(result, "rank 1 (pid ");
+    expectSays(result, "out of memory");
+  }
+}
+
 TEST(Gpus, RanksOnGpusAndOnHostMemoryDoNotMix) {
   RankGroup mixed(
       2,
@@ -148,7 +158,8 @@ TEST(Gpus, DifferentCallsAreNamedOnBothSides) {
 
 TEST(Gpus, ARankThatNeverEntersIsNamed) {
   for (const int hosts : {1, 2}) {
-    RankGroup ranks = group(3, {"absent"}, emulated(2, {{"TUTTI_TIMEOUT", "1"}, {"TUTTI_EMULATOR_CHECK_LEAKS", "0"}}), hosts);
+    RankGroup ranks = group(
+        3, {"absent"}, emulated(2, {{"TUTTI_TIMEOUT", "1"}, {"TUTTI_EMULATOR_CHECK_LEAKS", "0"}}), hosts);
     for (int rank = 0; rank < 2; ++rank) expectSays(ranks[rank].wait(seconds(60)), "rank 2 (pid ");
     ranks[2].kill(SIGKILL);
   }
@@ -161,6 +172,16 @@ TEST(Gpus, AKilledRankIsNamed) {
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     ranks[2].kill(SIGKILL);
     for (int rank = 0; rank < 2; ++rank) expectSays(ranks[rank].wait(seconds(60)), "rank 2 (pid ");
+  }
+}
+
+TEST(Gpus, WhatAKernelPostedLastGoesOutThoughItsRankIsIdle) {
+  for (int operations = 1; operations <= 10; ++operations) {
+    RankGroup ranks = group(2, {"fall-idle", std::to_string(operations)},
+                            emulated(1, {{"TUTTI_EMULATOR_CHECK_LEAKS", "0"}}), 2);
+    const auto result = ranks[0].wait(seconds(30));
+    EXPECT_EQ(result.exit_code, 0) << operations << " operations: " << result.err;
+    ranks[1].kill(SIGKILL);
   }
 }
 

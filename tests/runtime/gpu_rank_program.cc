@@ -325,6 +325,11 @@ void run(const std::string& what, const std::string& argument) {
   if (what == "absent" && is_last) ::pause();
   if (what == "absent") return allReduceOnce(comm, 100);
   if (what == "loop") return loop(comm);
+  if (what == "fall-idle") {
+    for (int i = std::stoi(argument); i > 0; --i) allReduceOnce(comm, 2);
+    if (comm.rank() != 0) ::pause();
+    return;
+  }
   if (what == "abort") return abortWhileWaiting(comm);
   throw std::runtime_error("what is " + what + "?");
 }
