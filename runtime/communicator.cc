@@ -129,10 +129,14 @@ void* Communicator::registerBuffer(const void* buffer, std::size_t bytes) {
   return handle;
 }
 
+std::chrono::milliseconds Communicator::endLimit() const {
+  constexpr auto kAtMost = std::chrono::seconds(60);
+  return settings_.stall_timeout.count() != 0 ? settings_.stall_timeout : kAtMost;
+}
+
 Communicator::~Communicator() {
   process_.forget(*this);
-  constexpr auto kAtMost = std::chrono::seconds(60);
-  part(settings_.stall_timeout.count() != 0 ? settings_.stall_timeout : kAtMost);
+  part(endLimit());
   if (gpu_work_ == nullptr) return;
   registrations_.clear();
   leaveRemains();
@@ -261,7 +265,7 @@ void Communicator::requireAllReceived() {
                     rank_, nranks_, peer, describe(descriptor)));
   };
   if (gpu_work_ != nullptr) {
-    if (!finishGpu(settings_.stall_timeout)) return;
+    if (!finishGpu(endLimit())) return;
     if (const auto left = wiring_.gpu->unreceived()) refuse(left->first, left->second);
     return;
   }

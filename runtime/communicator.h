@@ -165,6 +165,8 @@ class Communicator final : public EndsWithProcess {
   void leaveRemains();
   void sayPlan(const PlannedOperation& planned);
   void publishFault();
+  /// How long the end waits for what is under way.
+  std::chrono::milliseconds endLimit() const;
   void part(std::chrono::milliseconds limit);
   void drainNetwork(std::chrono::milliseconds limit);
 

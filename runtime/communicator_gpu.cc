@@ -133,7 +133,14 @@ void Communicator::launchOnGpu(const GpuTasks& tasks) {
 }
 
 bool Communicator::finishGpu(std::chrono::milliseconds limit) {
-  if (!gpu_work_->finish(limit)) {
+  bool has_ended = true;
+  try {
+    has_ended = gpu_work_->finish(limit);
+  } catch (const Error& error) {
+    // CUDA itself is at its end, for this process: nothing runs any more.
+    around_.warn(error.what());
+  }
+  if (!has_ended) {
     around_.warn(
         fmt::format("kernels of this rank have not ended within {} s: what they wait for has not come",
                     std::chrono::duration<double>(limit).count()));
