@@ -128,9 +128,9 @@ TEST(CudaPerf, WithoutGpuTheDriversWordsAndARemedy) {
   EXPECT_TRUE(contains(result.err, "--device host works on host memory"));
 }
 
-// Every type with every operation, and every way to have ranks: minutes.
+// Every type with every operation, and every way to have ranks.
 TEST(CudaPerfFull, EveryTypeAndOperation) {
-  const Arguments everything{"-b", "8",  "-e", "1M", "-f",  "64", "-n",
+  const Arguments everything{"-b", "16", "-e", "1M", "-f",  "16", "-n",
                              "1",  "-w", "0",  "-d", "all", "-o", "all"};
   expectGood(onGpus(2, 2, "all_reduce_perf", everything), 12 * 6 * 5);
   expectGood(onGpus(3, 3, "reduce_scatter_perf", everything), 12 * 6 * 5);
