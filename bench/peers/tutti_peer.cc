@@ -20,9 +20,15 @@ struct RegisteredBuffer {
   perf::Registration registration;
 };
 
+/// The peers are compared on host memory.
+Comm onHost() {
+  ::setenv("TUTTI_DEVICE", "host", 1);
+  return Comm::fromEnvironment();
+}
+
 class TuttiPeer final : public Peer {
  public:
-  TuttiPeer() : comm_(Comm::fromEnvironment()), rank_(comm_.rank()), size_(comm_.size()) {}
+  TuttiPeer() : comm_(onHost()), rank_(comm_.rank()), size_(comm_.size()) {}
 
   std::string version() const override { return TUTTI_PERF_VERSION; }
   int rank() const override { return rank_; }
