@@ -18,7 +18,7 @@ Environment emulated(int gpus, Environment more = {}) {
   more["TUTTI_EMULATED_GPUS"] = std::to_string(gpus);
   more.try_emplace("TUTTI_EMULATOR_CHECK_LEAKS", "1");
   more.try_emplace("TUTTI_LANES", "2");
-  more.try_emplace("TUTTI_DEVICE", "auto");
+  more.try_emplace("TUTTI_DEVICE", "cuda");
   return more;
 }
 
