@@ -36,12 +36,29 @@ void GpuWiring::open(Accelerator& gpus, const Settings& settings, const std::fun
   if (wiring_.layout.hosts > 1) options.wake = wake;
   wiring_.gpu = gpus.makeRank(options);
   const auto offers = bootstrap_.allGather(wiring_.gpu->offer());
+  sayShared(offers);
   if (localCount() > kMaxMeshRanks) return;
   for (int local = 0; local < localCount(); ++local) {
     if (local == local_) continue;
     mine(local).gpu =
         wiring_.gpu->connect(rankAt(local), peerAt(local), offers[static_cast<std::size_t>(rankAt(local))],
                              &reasons_[static_cast<std::size_t>(local)]);
+  }
+}
+
+/// Good enough for tests; for anything else most likely a mistake in choosing devices.
+void GpuWiring::sayShared(const std::vector<GpuOffer>& offers) const {
+  const auto gpuAt = [&](int local) -> const GpuInfo& {
+    return offers[static_cast<std::size_t>(rankAt(local))].gpu;
+  };
+  for (int local = 0; local < localCount(); ++local) {
+    if (local == local_ || gpuAt(local).uuid != gpuAt(local_).uuid) continue;
+    process_.log().write(
+        LogLevel::warn, peerAt(local_).rank,
+        fmt::format("shares GPU {} ({}) with {}: works, but their kernels compete for it. Did each "
+                    "rank call cudaSetDevice with its local rank?",
+                    gpuAt(local_).device, gpuAt(local_).bus_id.data(), describe(peerAt(local))));
+    return;
   }
 }
 

@@ -37,6 +37,7 @@ class GpuWiring {
   bool reaches(int local) const { return reaches_[static_cast<std::size_t>(local)]; }
 
  private:
+  void sayShared(const std::vector<GpuOffer>& offers) const;
   int localCount() const { return static_cast<int>(wiring_.locals.size()); }
   int rankAt(int local) const { return wiring_.locals[static_cast<std::size_t>(local)]; }
   const PeerInfo& peerAt(int local) const { return wiring_.peers[static_cast<std::size_t>(rankAt(local))]; }

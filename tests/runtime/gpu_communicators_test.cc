@@ -112,6 +112,12 @@ TEST(Gpus, WithoutIpcMemoryOfTheHostIsUsedAndWhy) {
   EXPECT_NE(results[0].err.find("Their links go through pinned host memory"), std::string::npos);
 }
 
+TEST(Gpus, RanksThatShareOneAreToldSo) {
+  const auto results = group(2, {"once", "100"}, emulated(1, {{"NCCL_DEBUG", "WARN"}})).wait();
+  expectSuccess(results);
+  EXPECT_NE(results[0].err.find("shares GPU 0 ("), std::string::npos) << results[0].err;
+}
+
 TEST(Gpus, WithoutPeerAccessMemoryOfTheHostIsUsed) {
   expectSuccess(group(2, {"conform", "9"}, emulated(2, {{"TUTTI_EMULATED_PEER_ACCESS", "0"}})).wait());
   const auto threads = alone({"threads", "2"}, emulated(2, {{"TUTTI_EMULATED_PEER_ACCESS", "0"}}));
@@ -132,8 +138,11 @@ TEST(Gpus, WithoutOneTheDriverSaysWhy) {
 
 TEST(Gpus, MemoryThatDoesNotSufficeIsToldToAll) {
   RankGroup ranks(
-      3, [](int) { return std::vector<std::string>{"once", "100"}; }, emulated(2),
-      {{1, {{"TUTTI_EMULATED_GPU_BYTES", "100000"}}}}, 1, "gpu_rank_program");
+      3,
+      [](int) {
+        return std::vector<std::string>{"once", "100"};
+      },
+      emulated(2), {{1, {{"TUTTI_EMULATED_GPU_BYTES", "100000"}}}}, 1, "gpu_rank_program");
   for (const auto& result : ranks.wait()) {
     expectSays(result, "rank 1 (pid ");
     expectSays(result, "out of memory");
