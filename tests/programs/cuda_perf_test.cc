@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -104,6 +105,7 @@ TEST(CudaPerf, JsonNamesTheDevices) {
 }
 
 TEST(CudaPerf, AutoTakesTheGpusThatThereAre) {
+  ::unsetenv("TUTTI_DEVICE");
   const auto run = [](const char* gpus, const Arguments& arguments) {
     return runCommand(
         Arguments{"tutti-run", "--no-prefix", "--emulate-gpus", gpus, "-n", "2", binary("all_reduce_perf")} +
