@@ -23,7 +23,12 @@ class CurrentGpu {
   CurrentGpu(const CurrentGpu&) = delete;
   CurrentGpu& operator=(const CurrentGpu&) = delete;
   ~CurrentGpu() {
-    if (gpus_ != nullptr) gpus_->setDevice(before_);
+    if (gpus_ == nullptr) return;
+    try {
+      gpus_->setDevice(before_);
+    } catch (const Error&) {
+      return;  // CUDA is at its end, for this process
+    }
   }
 
  private:

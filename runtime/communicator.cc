@@ -113,6 +113,15 @@ Communicator::Communicator(Process& process, Settings settings, int nranks, cons
     process_.log().write(LogLevel::info, rank_,
                          variable + " names something that Tutti does not have; it is ignored");
   }
+  try {
+    startWatching();
+  } catch (const Error& error) {
+    if (wiring_.gpu != nullptr) abandonHere(error);
+    throw;
+  }
+}
+
+void Communicator::startWatching() {
   if (gpus_ != nullptr) startGpu();
   if (wiring_.network == nullptr) return;
   control_watch_ = std::make_unique<Watching>(process_.watcher(), *wiring_.control);
@@ -148,7 +157,7 @@ void Communicator::endWithProcess() noexcept {
 }
 
 void Communicator::part(std::chrono::milliseconds limit) {
-  if (gpu_work_ != nullptr) finishGpu(limit);
+  if (gpu_work_ != nullptr) endGpu(limit);
   if (wiring_.network != nullptr && !fault_.tripped()) drainNetwork(limit);
   auto expected = RankStatus::State::active;
   wiring_.board[rank_].state.compare_exchange_strong(expected, RankStatus::State::left,
@@ -265,7 +274,9 @@ void Communicator::requireAllReceived() {
                     rank_, nranks_, peer, describe(descriptor)));
   };
   if (gpu_work_ != nullptr) {
-    if (!finishGpu(endLimit())) return;
+    endGpu(endLimit());
+    gpu_work_->adoptFault();
+    if (fault_.tripped()) throw faultError();  // nobody was in a call to hear of it
     if (const auto left = wiring_.gpu->unreceived()) refuse(left->first, left->second);
     return;
   }
@@ -304,12 +315,14 @@ void Communicator::publishFault() {
   std::memcpy(mine.text.data(), text.data(), std::min(text.size(), mine.text.size() - 1));
   mine.state.store(RankStatus::State::failed, std::memory_order_release);
   if (wiring_.control != nullptr) wiring_.control->announce(process_.watcher());
-  if (wiring_.network != nullptr) wiring_.network->halt();
+  // First the kernels and whoever serves them, so that the network is free.
   if (gpu_work_ != nullptr) gpu_work_->stop();
+  if (wiring_.network != nullptr) wiring_.network->halt();
   turns_.cut();
 }
 
 ncclResult_t Communicator::asyncError() const {
+  if (gpu_work_ != nullptr) gpu_work_->adoptFault();
   if (fault_.tripped()) {
     process_.setLastError(faultError().what());
     return fault_.code();

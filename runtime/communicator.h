@@ -157,11 +157,14 @@ class Communicator final : public EndsWithProcess {
   HostLinks linksOf(const LinkRow& links);
   bool execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait);
   void findRegions(const Task& task, UserBuffers& buffers) const;
+  void startWatching();
   void startGpu();
+  void abandonHere(const Error& error);
   GpuTask gpuCollective(const Task& task);
   GpuTask gpuTransfer(const Task& task) const;
   void requireReach(const Task& task) const;
   bool finishGpu(std::chrono::milliseconds limit);
+  bool endGpu(std::chrono::milliseconds limit);
   void leaveRemains();
   void sayPlan(const PlannedOperation& planned);
   void publishFault();

@@ -150,13 +150,34 @@ bool Communicator::finishGpu(std::chrono::milliseconds limit) {
   return true;
 }
 
+/// The end waits for kernels; those that do not end by themselves are stopped.
+bool Communicator::endGpu(std::chrono::milliseconds limit) {
+  constexpr auto kOnceStopped = std::chrono::seconds(1);
+  if (finishGpu(limit)) return true;
+  fail(ncclSystemError, fmt::format("kernels had not ended {} s after the communicator's end was asked for",
+                                    std::chrono::duration<double>(limit).count()));
+  return finishGpu(kOnceStopped);
+}
+
+/// Other ranks have made the communicator already.
+void Communicator::abandonHere(const Error& error) {
+  network_watch_.reset();
+  control_watch_.reset();
+  if (gpu_work_ != nullptr) gpu_work_->endProxy();
+  gpu_watch_.reset();
+  gpu_work_.reset();
+  abandonGpu(
+      process_, wiring_, rank_,
+      [this](int local) { return &wiring_.board[wiring_.locals[static_cast<std::size_t>(local)]]; }, error);
+}
+
 void Communicator::leaveRemains() {
+  gpu_work_->endProxy();  // it wakes the Watcher
   gpu_watch_.reset();
   gpu_work_.reset();
   GpuRemains remains = takeGpuRemains(wiring_, rank_, [this](int local) {
     return &wiring_.board[wiring_.locals[static_cast<std::size_t>(local)]];
   });
-  remains.is_idle = wiring_.board[rank_].detached.load(std::memory_order_relaxed) != 0;
   process_.gpus().graveyard().keep(std::move(remains));
 }
 

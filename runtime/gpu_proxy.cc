@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <utility>
 
@@ -61,6 +62,10 @@ bool GpuProxy::pass() {
 }
 
 void GpuProxy::serve() {
+  // Signals are for the program's own threads.
+  sigset_t all;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
   while (!stopping_.load(std::memory_order_acquire)) {
     std::uint64_t count = 0;
     if (::read(wakeup_.get(), &count, sizeof(count)) < 0 && errno != EINTR) return;

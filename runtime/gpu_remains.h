@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -26,11 +27,11 @@ struct GpuRemains {
   std::unique_ptr<PeerWatch> watch;
   std::vector<std::pair<int, const RankStatus*>> others;  ///< ranks of the host, with their lines in `memory`
   std::unique_ptr<GpuRank> gpu;
-  bool is_idle = true;  ///< its own kernels have ended
 
   bool mayGo() const {
     const std::vector<bool> dead = watch->dead();
-    return is_idle && std::ranges::all_of(others, [&dead](const auto& other) {
+    return gpu->finish(std::chrono::milliseconds(0)) &&
+           std::ranges::all_of(others, [&dead](const auto& other) {
              return other.second->detached.load(std::memory_order_acquire) != 0 ||
                     dead[static_cast<std::size_t>(other.first)];
            });

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "runtime/peers.h"
@@ -20,7 +21,8 @@ GpuWiring::GpuWiring(Process& process, Wiring& wiring, Bootstrap& bootstrap, int
       reasons_(wiring.locals.size()) {}
 
 void GpuWiring::open(Accelerator& gpus, const Settings& settings, const std::function<void()>& wake) {
-  wiring_.pinned.emplace_back(gpus, wiring_.memory->data(), wiring_.memory->bytes());
+  process_.gpus().graveyard().sweep();
+  wiring_.pinned.emplace_back(gpus, wiring_.memory->data(), wiring_.memory->bytes(), wiring_.memory);
   GpuRankOptions options{.self = peerAt(local_),
                          .nranks = static_cast<int>(wiring_.peers.size()),
                          .locals = wiring_.locals,
@@ -84,16 +86,7 @@ void GpuWiring::settle() {
   }
 }
 
-void GpuWiring::abandon() {
-  if (wiring_.gpu == nullptr) return;
-  GpuRemains remains =
-      takeGpuRemains(wiring_, peerAt(local_).rank, [this](int local) { return &memoryOf_(local).status(); });
-  remains.is_idle = remains.gpu->finish(std::chrono::milliseconds(0));
-  memoryOf_(local_).status().detached.store(1, std::memory_order_release);
-  process_.gpus().graveyard().keep(std::move(remains));
-}
-
-GpuRemains takeGpuRemains(Wiring& wiring, int rank, const std::function<const RankStatus*(int)>& statusOf) {
+GpuRemains takeGpuRemains(Wiring& wiring, int rank, const StatusOf& statusOf) {
   GpuRemains remains{.memory = wiring.memory,
                      .pinned = std::move(wiring.pinned),
                      .watch = std::move(wiring.watch),
@@ -104,6 +97,22 @@ GpuRemains takeGpuRemains(Wiring& wiring, int rank, const std::function<const Ra
     if (other != rank) remains.others.emplace_back(other, statusOf(local));
   }
   return remains;
+}
+
+void abandonGpu(Process& process, Wiring& wiring, int rank, const StatusOf& statusOf, const Error& error) {
+  const auto local = std::ranges::find(wiring.locals, rank) - wiring.locals.begin();
+  RankStatus& mine = *statusOf(static_cast<int>(local));
+  mine.code = error.code();
+  const std::string text = error.what();
+  std::memcpy(mine.text.data(), text.data(), std::min(text.size(), mine.text.size() - 1));
+  mine.state.store(RankStatus::State::failed, std::memory_order_release);
+  if (wiring.control != nullptr) {
+    wiring.control->announce(process.watcher());
+    wiring.control->flush();
+  }
+  GpuRemains remains = takeGpuRemains(wiring, rank, statusOf);
+  if (remains.gpu->finish(std::chrono::milliseconds(0))) mine.detached.store(1, std::memory_order_release);
+  process.gpus().graveyard().keep(std::move(remains));
 }
 
 std::string GpuWiring::summary() const {

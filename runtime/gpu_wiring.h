@@ -12,6 +12,7 @@
 #include "runtime/process.h"
 #include "runtime/wiring.h"
 #include "transports/rank_memory.h"
+#include "tutti/error.h"
 
 namespace tutti {
 
@@ -28,9 +29,6 @@ class GpuWiring {
   void open(Accelerator& gpus, const Settings& settings, const std::function<void()>& wake);
   /// After all have opened: finds out what worked. A meeting of all ranks.
   void settle();
-  /// The communicator will not be made: lets go of the memory of others, and keeps this rank's until they
-  /// have done so, too.
-  void abandon();
   /// What the other ranks of the host are reached by, for the log.
   std::string summary() const;
 
@@ -55,7 +53,14 @@ class GpuWiring {
   std::vector<std::string> reasons_;  ///< by place: why not
 };
 
-/// What must outlive the communicator: moved out of its wiring. `statusOf`: the status line of each place.
-GpuRemains takeGpuRemains(Wiring& wiring, int rank, const std::function<const RankStatus*(int)>& statusOf);
+/// The status line of each place on the host.
+using StatusOf = std::function<RankStatus*(int)>;
+
+/// What must outlive the communicator: moved out of its wiring.
+GpuRemains takeGpuRemains(Wiring& wiring, int rank, const StatusOf& statusOf);
+
+/// The communicator was not made on this rank: tells those who have made it, lets go of the memory of others,
+/// and keeps this rank's until they have done so, too.
+void abandonGpu(Process& process, Wiring& wiring, int rank, const StatusOf& statusOf, const Error& error);
 
 }  // namespace tutti

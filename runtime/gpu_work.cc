@@ -72,9 +72,17 @@ void GpuWork::lookAt(const GpuReport::Wait& wait) {
 
 void GpuWork::tell(const GpuReport::Fault& fault) {
   if (fault.kind != GpuReport::Fault::Kind::differs) return fail_(ncclInternalError, fault.text);
-  const GpuReport::Wait wait{.descriptor = fault.ours, .peer = fault.peer};
+  const GpuReport::Wait wait{.operation = fault.operation, .descriptor = fault.ours, .peer = fault.peer};
   std::visit([&](const auto& monitor) { monitor->differs(fault.peer, fault.theirs); },
              startAttention(wait).monitor);
+}
+
+void GpuWork::adoptFault() {
+  if (around_.fault.tripped()) return;
+  const GpuReport report = gpu_.report();
+  if (!report.fault) return;
+  tell(*report.fault);
+  if (around_.fault.tripped()) fail_(around_.fault.code(), around_.fault.message());
 }
 
 Watched::Next GpuWork::attend() {

@@ -48,6 +48,10 @@ class GpuWork final : public Watched {
   }
   /// All waits of all kernels fail. Any thread.
   void stop() noexcept;
+  /// A fault that a kernel has left becomes the communicator's, at once. Any thread.
+  void adoptFault();
+  /// The network is driven no more. After the last kernel.
+  void endProxy() { proxy_.reset(); }
   /// Waits until no kernel runs, and lets go of the memory of other ranks. False when the limit came first.
   bool finish(std::chrono::milliseconds limit);
 

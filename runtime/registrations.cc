@@ -11,10 +11,17 @@
 #include "tutti/error.h"
 
 namespace tutti {
+namespace {
+
+/// Peers close a region of GPU memory within a tenth of a second, unless they are gone or inside a kernel.
+constexpr auto kUntilClosed = std::chrono::seconds(1);
+
+}  // namespace
 
 void Registrations::clear() {
   const std::scoped_lock lock(mutex_);
-  for (const auto& [begin, buffer] : buffers_) forget(buffer);
+  const auto deadline = std::chrono::steady_clock::now() + kUntilClosed;
+  for (const auto& [begin, buffer] : buffers_) forget(buffer, deadline);
   buffers_.clear();
 }
 
@@ -79,11 +86,11 @@ std::uint32_t Registrations::publish(const Segment& segment) {
   return 0;
 }
 
-void Registrations::forget(const Buffer& buffer) {
+void Registrations::forget(const Buffer& buffer, std::chrono::steady_clock::time_point deadline) {
   if (buffer.region == 0) return;
   if (gpu_ != nullptr) {
-    // Peers close it within a tenth of a second, unless they are gone or compute in a kernel.
-    gpu_->withdraw(buffer.region, std::chrono::seconds(1));
+    const auto left = std::max(deadline - std::chrono::steady_clock::now(), std::chrono::nanoseconds(0));
+    gpu_->withdraw(buffer.region, std::chrono::duration_cast<std::chrono::milliseconds>(left));
     return;
   }
   table_.entry(buffer.region).number.store(0, std::memory_order_release);
@@ -91,16 +98,19 @@ void Registrations::forget(const Buffer& buffer) {
 }
 
 void Registrations::remove(const void* handle) {
-  const std::scoped_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
   const auto found =
       std::ranges::find_if(buffers_, [handle](const auto& entry) { return &entry.second == handle; });
   if (found == buffers_.end()) {
     throw Error(ncclInvalidArgument,
                 "ncclCommDeregister: the handle is none of this communicator's, or was deregistered already");
   }
-  forget(found->second);
+  const Buffer buffer = found->second;
   buffers_.erase(found);
   count_.fetch_sub(1, std::memory_order_release);
+  // Operations of other threads go on meanwhile; a peer may wait for just these.
+  lock.unlock();
+  forget(buffer, std::chrono::steady_clock::now() + kUntilClosed);
 }
 
 RegionPlace Registrations::find(const void* buffer, std::size_t bytes) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -59,7 +60,7 @@ class Registrations {
   void makeHostRegion(Buffer& buffer, std::string* note);
   void makeGpuRegion(Buffer& buffer, std::string* note);
   std::uint32_t publish(const Segment& segment);
-  void forget(const Buffer& buffer);
+  void forget(const Buffer& buffer, std::chrono::steady_clock::time_point deadline);
 
   Process& process_;
   RegionTable& table_;

@@ -111,7 +111,10 @@ class Wirer {
     } catch (const Error& error) {
       bootstrap_.fail(
           fmt::format("{} failed while the communicator was being made: {}", describe(self_), error.what()));
-      if (gpu_) gpu_->abandon();
+      if (wiring_.gpu != nullptr) {
+        abandonGpu(
+            process_, wiring_, rank_, [this](int local) { return &memoryOf(local).status(); }, error);
+      }
       throw;
     }
   }
@@ -287,8 +290,8 @@ class Wirer {
       wiring_.packets.outbound[index(peer)] = gpu.packetsTo(peer);
     }
     if (wiring_.network != nullptr) {
-      const auto memory = wiring_.network->memory();
-      wiring_.pinned.emplace_back(*request_.gpus, memory.data(), memory.size());
+      const Network::Memory memory = wiring_.network->memory();
+      wiring_.pinned.emplace_back(*request_.gpus, memory.bytes.data(), memory.bytes.size(), memory.owner);
     }
     gpu.start(wiring_.lanes, wiring_.packets);
     wiring_.summary += gpu_->summary();

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 
 #include "runtime/core/link.h"
@@ -21,8 +22,12 @@ class Network : public Progress {
   virtual LinkView inbound(std::uint32_t lane, int peer) const = 0;
   virtual LinkView outbound(std::uint32_t lane, int peer) const = 0;
 
-  /// All memory of the links, for whoever pins it.
-  virtual std::span<std::byte> memory() = 0;
+  /// All memory of the links, for whoever pins it, and what keeps it.
+  struct Memory {
+    std::span<std::byte> bytes;
+    std::shared_ptr<const void> owner;
+  };
+  virtual Memory memory() = 0;
 
   /// Around what a caller does with the links. Calls nest (several programs as fibres of one thread). leave()
   /// sends what is pending, as far as that does not block.

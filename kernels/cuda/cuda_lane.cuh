@@ -96,6 +96,7 @@ class CudaLane {
     fault.bytes = reason.bytes;
     fault.ours = task_.plan.descriptor;
     fault.theirs = reason.theirs;
+    fault.operation = operation_;
     fault.sequence = reason.sequence;
     fault.expected = reason.expected;
     storeRelease(wordOf(fault.kind), static_cast<std::uint32_t>(reason.kind));
@@ -126,7 +127,9 @@ class CudaLane {
     return true;
   }
 
-  __device__ void report(std::int32_t peer, std::uint64_t serial) {
+  __device__ void report(std::int32_t peer, std::uint64_t begin_ns) {
+    // Blocks often begin to wait at the same time.
+    const std::uint64_t serial = begin_ns * kCudaMostBlocks + blockIdx.x;
     CudaWait& line = control_->waits[blockIdx.x];
     const auto words = std::bit_cast<std::array<std::uint64_t, 2>>(task_.plan.descriptor);
     auto* descriptor = reinterpret_cast<std::uint64_t*>(&line.descriptor);

@@ -87,6 +87,7 @@ struct CudaFault {
   std::uint32_t bytes;
   Descriptor ours;
   Descriptor theirs;
+  std::uint64_t operation;  ///< collectives: its number on the status board; transfers: 0
   std::uint64_t sequence;
   std::uint64_t expected;
 };

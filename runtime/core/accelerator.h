@@ -109,6 +109,7 @@ struct GpuReport {
     enum class Kind : std::uint8_t { differs, damaged, unreachable, deadline, failed };
     Kind kind = Kind::failed;
     int peer = -1;
+    std::uint64_t operation = 0;  ///< collectives
     Descriptor ours;
     Descriptor theirs;
     std::string text;  ///< in words, for all kinds but `differs`
@@ -172,8 +173,9 @@ class GpuRank {
   /// Returns when all peers have closed the region, or after `limit`, then false.
   virtual bool withdraw(std::uint32_t region, std::chrono::milliseconds limit) = 0;
   /// Maps what peers have published and, unless a kernel of this rank is running or queued, closes what they
-  /// withdrew. Also done by launches. Any thread.
-  virtual void meetRegions() = 0;
+  /// withdrew. Also done by launches; so it does nothing while one is under way. For threads of the library:
+  /// leaves the rank's device the current one. Throws nothing.
+  virtual void meetRegions() noexcept = 0;
 
   /// Every wait of every kernel fails from now on. Any thread.
   virtual void stop() noexcept = 0;
@@ -219,7 +221,7 @@ class Accelerator {
 
 /// The one symbol of libtutti_cuda.so. `version` guards against files of different builds side by side.
 inline constexpr const char* kAcceleratorEntry = "tuttiOpenAccelerator";
-inline constexpr const char* kAcceleratorVersion = "1";  ///< of this header; raised with every change of it
+inline constexpr const char* kAcceleratorVersion = "2";  ///< of this header; raised with every change of it
 using AcceleratorEntry = Accelerator* (*)(const char* version);
 
 }  // namespace tutti

@@ -84,7 +84,7 @@ void CudaGpuRank::start(std::span<const LinkRow> lanes, const LinkRow& packets) 
   const RelaxedCapture relaxed;
   std::vector<CudaLinkEnd> ends;
   const auto append = [&ends](const std::vector<LinkView>& views) {
-    for (const LinkView& view : views) ends.push_back({.view = view});
+    for (const LinkView& view : views) ends.emplace_back().view = view;
   };
   for (const LinkRow& row : lanes) append(row.inbound);
   inbound_ends_ = ends.size();
@@ -146,6 +146,7 @@ void CudaGpuRank::inOrder(GpuStream stream, const Queue& queue) {
   const CurrentDevice current(device_);
   const RelaxedCapture relaxed;
   const std::scoped_lock lock(mutex_);
+  if (is_finished_) throw Error(ncclInvalidUsage, "an operation while the communicator ends");
   try {
     if (parts_->regions.hasNews()) parts_->regions.meet(isIdle());
     queue(parts_->order.begin(stream));
@@ -244,18 +245,25 @@ bool CudaGpuRank::withdraw(std::uint32_t region, milliseconds limit) {
   while (!parts_->regions.areClosed(region)) {
     if (steady_clock::now() >= deadline) return false;
     // A peer may wait for this rank just so.
+    const CurrentDevice current(device_);
     meetRegions();
     std::this_thread::sleep_for(milliseconds(1));
   }
   return true;
 }
 
-void CudaGpuRank::meetRegions() {
-  const std::scoped_lock lock(mutex_);
-  if (is_finished_ || !parts_->regions.hasNews()) return;
-  const CurrentDevice current(device_);
+void CudaGpuRank::meetRegions() noexcept {
+  // A launch may wait for room in its queue; it meets them itself.
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock || is_finished_ || !parts_->regions.hasNews()) return;
+  // Not given back: a thread that never chose a device would get a context on the first one.
+  if (!succeeded(cudaSetDevice(device_))) return;
   const RelaxedCapture relaxed;
-  parts_->regions.meet(isIdle());
+  try {
+    parts_->regions.meet(isIdle());
+  } catch (const Error& error) {
+    noteFailure(error.what());
+  }
 }
 
 /// No kernel of this rank runs or is queued. Throws Error where one broke.
@@ -305,8 +313,7 @@ bool CudaGpuRank::finish(milliseconds limit) {
   const RelaxedCapture relaxed;
   const auto deadline = steady_clock::now() + limit;
   while (true) {
-    {
-      const std::scoped_lock lock(mutex_);
+    if (const std::unique_lock lock(mutex_, deadline); lock.owns_lock()) {
       if (!is_finished_ && isDone()) {
         parts_->regions.close();
         parts_->links.disconnectAll();
@@ -328,6 +335,7 @@ void CudaGpuRank::readBack(void* to, const void* from, std::size_t bytes) const 
 std::optional<std::pair<int, Descriptor>> CudaGpuRank::unreceived() const {
   if (parts_->rank == nullptr || has_failed_.load(std::memory_order_acquire)) return {};
   const CurrentDevice current(device_);
+  const RelaxedCapture relaxed;
   CudaRank made;
   readBack(&made, rank(), sizeof(made));
   std::vector<CudaLinkEnd> ends(inbound_ends_);

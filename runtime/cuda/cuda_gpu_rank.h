@@ -53,7 +53,7 @@ class CudaGpuRank final : public GpuRank {
 
   std::uint32_t publish(void* buffer, std::size_t bytes, std::string* note) override;
   bool withdraw(std::uint32_t region, std::chrono::milliseconds limit) override;
-  void meetRegions() override;
+  void meetRegions() noexcept override;
 
   void stop() noexcept override;
   GpuReport report() const override;
@@ -93,7 +93,7 @@ class CudaGpuRank final : public GpuRank {
 
   GpuRankOptions options_;
   int device_ = -1;
-  mutable std::mutex mutex_;  ///< parts, except for control, once started
+  mutable std::timed_mutex mutex_;  ///< parts, except for control, once started
   std::unique_ptr<Parts> parts_;
   std::size_t inbound_ends_ = 0;
   std::atomic<bool> has_failed_ = false;  ///< release, after failure_ was written once

@@ -90,6 +90,7 @@ GpuReport readReport(const CudaControl& control) {
   if (kind != CudaFaultKind::none) {
     report.fault = {.kind = kindOf(kind),
                     .peer = fault.peer,
+                    .operation = fault.operation,
                     .ours = fault.ours,
                     .theirs = fault.theirs,
                     .text = inWords(fault, kind, control)};

@@ -76,7 +76,8 @@ TcpNetwork::TcpNetwork(UniqueFd listener, const Secret& secret, int rank, std::v
           .fail = [this](const std::string& text) { failures_.push_back(text); },
           .note = options_.note,
       },
-      memory_(linkCount(peers_, options_.lanes), options_.slot_count, options_.slot_bytes),
+      memory_(std::make_shared<LinkMemory>(linkCount(peers_, options_.lanes), options_.slot_count,
+                                           options_.slot_bytes)),
       pairs_(peers_.size() * options_.lanes),
       hot_lane_(peers_.size()) {
   makeLinks();
@@ -94,7 +95,7 @@ void TcpNetwork::makeLinks() {
     for (std::uint32_t lane = 0; lane < options_.lanes; ++lane) {
       const auto number = static_cast<std::uint64_t>(peer) * options_.lanes + lane;
       const auto view = [&] {
-        LinkView result = memory_.link(made++);
+        LinkView result = memory_->link(made++);
         result.peer = peer;
         return result;
       };

@@ -69,7 +69,7 @@ class TcpNetwork final : public Network {
   /// This rank's side of a link with a peer that has an address. Valid as long as the network.
   LinkView inbound(std::uint32_t lane, int peer) const override;
   LinkView outbound(std::uint32_t lane, int peer) const override;
-  std::span<std::byte> memory() override { return memory_.all(); }
+  Memory memory() override { return {memory_->all(), memory_}; }
 
   /// Around everything that a caller does with links. Pairs nest; the outermost one keeps others from
   /// driving.
@@ -144,7 +144,7 @@ class TcpNetwork final : public Network {
   UniqueFd epoll_;
   std::vector<std::atomic<bool>> retired_;  ///< by rank
   LinkContext context_;
-  LinkMemory memory_;
+  std::shared_ptr<LinkMemory> memory_;  ///< may be kept by whoever pinned it
 
   Turn turn_;  ///< held by the thread that drives; guards all that follows
   int depth_ = 0;
