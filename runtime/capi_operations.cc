@@ -47,9 +47,12 @@ std::shared_ptr<Stream> streamOf(const char* function, cudaStream_t stream) {
   return found;
 }
 
-/// Where a task of the communicator goes. Whether a stream of CUDA is one, CUDA says.
+/// Where a task of the communicator goes.
 tutti::Placement placeOf(const char* function, const Communicator& communicator, cudaStream_t stream) {
-  if (communicator.isOnGpu()) return {.gpu = stream};
+  if (communicator.isOnGpu()) {
+    communicator.requireStream(stream);
+    return {.gpu = stream};
+  }
   return {.host = streamOf(function, stream)};
 }
 

@@ -106,9 +106,10 @@ Communicator::Communicator(Process& process, Settings settings, int nranks, cons
   process_.log().write(LogLevel::version, rank_,
                        fmt::format("NCCL API {}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH));
   process_.log().write(LogLevel::info, rank_,
-                       fmt::format("joined a communicator of {}: {}; {} lane(s) of {} slots of {} bytes",
-                                   nranks_, wiring_.summary.empty() ? "alone" : wiring_.summary,
-                                   wiring_.shape.lanes, wiring_.shape.slot_count, wiring_.shape.slot_bytes));
+                       fmt::format("joined a communicator of {}{}: {}; {} lane(s) of {} slots of {} bytes",
+                                   nranks_, gpus_ != nullptr ? fmt::format(", on GPU {}", device_) : "",
+                                   wiring_.summary.empty() ? "alone" : wiring_.summary, wiring_.shape.lanes,
+                                   wiring_.shape.slot_count, wiring_.shape.slot_bytes));
   for (const std::string& variable : settings_.ignored) {
     process_.log().write(LogLevel::info, rank_,
                          variable + " names something that Tutti does not have; it is ignored");

@@ -103,6 +103,8 @@ class Communicator final : public EndsWithProcess {
   bool carryOut(const Task& task, WaitScheduler* scheduler) noexcept;
 
   bool isOnGpu() const { return gpu_work_ != nullptr; }
+  /// Throws Error(ncclInvalidArgument) for a stream of another GPU, or CUDA's words for one that is none.
+  void requireStream(GpuStream stream) const;
   /// Queues validated tasks on streams and returns; for communicators on a GPU. Throws Error.
   void launchOnGpu(const GpuTasks& tasks);
 

@@ -72,8 +72,18 @@ void Communicator::requireReach(const Task& task) const {
                                    : task.kind == Task::Kind::send;
   const bool writes = is_collective ? d.collective != Collective::reduce || rank_ == d.root
                                     : task.kind == Task::Kind::receive;
+  if (task.scalar.at != nullptr && d.op == RedOp::premul_sum) require("scalar", task.scalar.at);
   if (reads) require("sendbuff", task.send);
   if (writes) require("recvbuff", task.recv);
+}
+
+void Communicator::requireStream(GpuStream stream) const {
+  const int device = gpus_->deviceOf(stream);
+  if (device < 0 || device == device_) return;
+  throw Error(ncclInvalidArgument,
+              fmt::format("the stream belongs to GPU {}, but this communicator works on GPU {}. "
+                          "Create it after cudaSetDevice({})",
+                          device, device_, device_));
 }
 
 GpuTask Communicator::gpuCollective(const Task& task) {
@@ -127,7 +137,8 @@ void Communicator::launchOnGpu(const GpuTasks& tasks) {
     gpu_work_->launch(launch);
   } catch (const Error& error) {
     // Part of it may have been launched, and other ranks may be in it already.
-    fail(error.code(), error.what());
+    const PeerInfo& self = wiring_.peers[static_cast<std::size_t>(rank_)];
+    fail(error.code(), fmt::format("{}: {}", describe(self), error.what()));
     throw faultError();
   }
 }

@@ -71,7 +71,17 @@ void GpuWork::lookAt(const GpuReport::Wait& wait) {
 }
 
 void GpuWork::tell(const GpuReport::Fault& fault) {
-  if (fault.kind != GpuReport::Fault::Kind::differs) return fail_(ncclInternalError, fault.text);
+  const std::string self = describe(around_.wiring.peers[static_cast<std::size_t>(around_.rank)]);
+  if (fault.kind == GpuReport::Fault::Kind::failed) {
+    return fail_(
+        ncclUnhandledCudaError,
+        fmt::format("the GPU of {} has failed, by a kernel of this library or of the program: {}. No more "
+                    "calls of CUDA work in that process",
+                    self, fault.text));
+  }
+  if (fault.kind != GpuReport::Fault::Kind::differs) {
+    return fail_(ncclInternalError, fmt::format("{}: {}", self, fault.text));
+  }
   const GpuReport::Wait wait{.operation = fault.operation, .descriptor = fault.ours, .peer = fault.peer};
   std::visit([&](const auto& monitor) { monitor->differs(fault.peer, fault.theirs); },
              startAttention(wait).monitor);
@@ -101,7 +111,7 @@ Watched::Next GpuWork::attend() {
     if (around_.fault.tripped()) fail_(around_.fault.code(), around_.fault.message());
   }
   const bool runs = report.started != report.finished;
-  if (!runs) gpu_.meetRegions();
+  gpu_.meetRegions();
   return {.when_readable = false, .delay = runs ? kWhileRunning : kIdle};
 }
 

@@ -172,9 +172,10 @@ class GpuRank {
   virtual std::uint32_t publish(void* buffer, std::size_t bytes, std::string* note) = 0;
   /// Returns when all peers have closed the region, or after `limit`, then false.
   virtual bool withdraw(std::uint32_t region, std::chrono::milliseconds limit) = 0;
-  /// Maps what peers have published and, unless a kernel of this rank is running or queued, closes what they
-  /// withdrew. Also done by launches; so it does nothing while one is under way. For threads of the library:
-  /// leaves the rank's device the current one. Throws nothing.
+  /// Sees whether CUDA still works for this process, which report() then tells; maps what peers have
+  /// published and, unless a kernel of this rank is running or queued, closes what they withdrew. Also done
+  /// by launches; so it does nothing while one is under way. For threads of the library: leaves the rank's
+  /// device the current one. Throws nothing.
   virtual void meetRegions() noexcept = 0;
 
   /// Every wait of every kernel fails from now on. Any thread.

@@ -89,8 +89,13 @@ GpuInfo CudaAccelerator::info(int device) const { return gpuInfo(device); }
 
 PointerInfo CudaAccelerator::inspect(const void* address) const {
   cudaPointerAttributes attributes{};
-  // An error is how some drivers say that they do not know the address.
-  if (!succeeded(cudaPointerGetAttributes(&attributes, address))) return {};
+  const cudaError_t error = cudaPointerGetAttributes(&attributes, address);
+  // How some drivers say that they do not know the address. Any other error is the GPU's own.
+  if (error == cudaErrorInvalidValue) {
+    succeeded(error);
+    return {};
+  }
+  checkCuda(error, fmt::format("cudaPointerGetAttributes of {}", address));
   const PointerInfo::Kind kind = kindOf(attributes.type);
   return {.kind = kind, .device = kind == PointerInfo::Kind::host ? -1 : attributes.device};
 }

@@ -255,10 +255,13 @@ bool CudaGpuRank::withdraw(std::uint32_t region, milliseconds limit) {
 void CudaGpuRank::meetRegions() noexcept {
   // A launch may wait for room in its queue; it meets them itself.
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock || is_finished_ || !parts_->regions.hasNews()) return;
+  if (!lock || is_finished_) return;
+  const RelaxedCapture relaxed;
+  // Notes it where a kernel, of this library or not, has broken the GPU for the process.
+  isDone();
+  if (!parts_->regions.hasNews()) return;
   // Not given back: a thread that never chose a device would get a context on the first one.
   if (!succeeded(cudaSetDevice(device_))) return;
-  const RelaxedCapture relaxed;
   try {
     parts_->regions.meet(isIdle());
   } catch (const Error& error) {

@@ -4,9 +4,10 @@
 // Every function that is declared here is implemented. Each has a twin named pnccl... (the profiling alias):
 // a preloaded tool may define ncclX itself and call pncclX.
 //
-// Pointers are host pointers: buffers live in ordinary memory. A NULL stream means that the operation is
-// complete when the call returns, or in a group when the outermost ncclGroupEnd returns. Host streams, for
-// work that runs while the caller goes on, come from tutti/stream.h.
+// A communicator works on the memory of the GPU that is current when it is made, with CUDA's streams; or,
+// where there is none or TUTTI_DEVICE=host, on host memory: pointers are host pointers then, and a NULL
+// stream means that the operation is complete when the call returns, or in a group when the outermost
+// ncclGroupEnd returns. Host streams, for work that runs while the caller goes on, come from tutti/stream.h.
 //
 // Where the CUDA toolkit's headers are found they are included, as NVIDIA's header does, unless
 // TUTTI_NO_CUDA_HEADERS is defined; otherwise cudaStream_t is declared here.

@@ -175,6 +175,13 @@ TEST(Gpus, ARankThatNeverEntersIsNamed) {
   }
 }
 
+TEST(Gpus, ARankWhoseGpuFailedIsNamed) {
+  for (const auto& result : group(2, {"break"}, emulated(2, {{"TUTTI_EMULATOR_CHECK_LEAKS", "0"}})).wait()) {
+    expectSays(result, "the GPU of rank 1 (pid ");
+    expectSays(result, "cudaErrorLaunchFailure");
+  }
+}
+
 TEST(Gpus, AKilledRankIsNamed) {
   for (const int hosts : {1, 2}) {
     RankGroup ranks = group(3, {"loop"}, emulated(2, {{"TUTTI_EMULATOR_CHECK_LEAKS", "0"}}), hosts);

@@ -12,6 +12,7 @@
 
 #include "tests/harness/ranks.h"
 #include "tests/harness/transfers.h"
+#include "tests/runtime/gpu_break.h"
 #include "tests/runtime/gpu_device.h"
 
 namespace {
@@ -145,11 +146,20 @@ void refuse(Comm& comm) {
     const int other = (device + 1) % devices;
     checkCuda(cudaSetDevice(other), "cudaSetDevice");
     const GpuArray<float> elsewhere(100);
+    const GpuStreamOfTest stream_elsewhere;
     checkCuda(cudaSetDevice(device), "cudaSetDevice");
+    expectRefusal(
+        ncclAllReduce(good.data(), good.data(), 100, ncclFloat, ncclSum, comm.handle(), stream_elsewhere),
+        "the stream belongs to GPU " + std::to_string(other));
     expectRefusal(attempt(elsewhere.data(), good.data()),
                   "is memory of GPU " + std::to_string(other) +
                       ", but this communicator works on memory of GPU " + std::to_string(device));
   }
+  ncclRedOp_t scaled{};
+  tutti::check(ncclRedOpCreatePreMulSum(&scaled, host.data(), ncclFloat, ncclScalarDevice, comm.handle()));
+  expectRefusal(ncclAllReduce(good.data(), good.data(), 100, ncclFloat, scaled, comm.handle(), nullptr),
+                "scalar " + std::string(address) + " is host memory");
+  tutti::check(ncclRedOpDestroy(scaled, comm.handle()));
   comm.allReduce(good.data(), good.data(), 100, ncclSum);
   requireAll(good, static_cast<float>(comm.size()), "after refusals");
   int now = -1;
@@ -228,6 +238,15 @@ void allReduceOnce(Comm& comm, std::size_t count) {
   tutti::check(ncclCommGetAsyncError(comm.handle(), &state));
   if (state != ncclSuccess) throw std::runtime_error(ncclGetLastError(comm.handle()));
   requireAll(data, static_cast<float>(comm.size()), "neither a result nor an error");
+}
+
+/// A kernel of the program breaks the last rank's GPU before it enters the operation that the others wait in.
+void breakLast(Comm& comm) {
+  if (comm.rank() != comm.size() - 1) return allReduceOnce(comm, 1000);
+  tutti::test::breakGpu();
+  ncclResult_t state = ncclSuccess;
+  while (state == ncclSuccess) tutti::check(ncclCommGetAsyncError(comm.handle(), &state));
+  throw std::runtime_error(ncclGetLastError(comm.handle()));
 }
 
 void loop(Comm& comm) {
@@ -321,6 +340,7 @@ void run(const std::string& what, const std::string& argument) {
   if (what == "absent" && is_last) ::pause();
   if (what == "absent") return allReduceOnce(comm, 100);
   if (what == "loop") return loop(comm);
+  if (what == "break") return breakLast(comm);
   if (what == "fall-idle") {
     for (int i = std::stoi(argument); i > 0; --i) allReduceOnce(comm, 2);
     if (comm.rank() != 0) ::pause();

@@ -103,6 +103,12 @@ class CudaDevice final : public Device {
     makeCurrent();
     require(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
   }
+  bool isDone(cudaStream_t stream) override {
+    makeCurrent();
+    const cudaError_t state = cudaStreamQuery(stream);
+    if (state != cudaErrorNotReady) require(state, "cudaStreamQuery");
+    return state == cudaSuccess;
+  }
 
   void beginCapture(cudaStream_t stream) override {
     makeCurrent();

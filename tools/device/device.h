@@ -62,6 +62,8 @@ class Device {
   virtual void destroyStream(cudaStream_t stream) noexcept = 0;
   /// Returns when all that is queued on the stream is done.
   virtual void synchronize(cudaStream_t stream) = 0;
+  /// Whether it is done by now.
+  virtual bool isDone(cudaStream_t stream) = 0;
 
   /// What this thread queues on the stream from here on is recorded, and not carried out. The stream is not
   /// the NULL stream. Host memory has no graphs: programs refuse to be asked for them.

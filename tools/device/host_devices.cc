@@ -43,6 +43,7 @@ class HostDevice final : public Device {
   cudaStream_t makeStream() override { return nullptr; }
   void destroyStream(cudaStream_t /*stream*/) noexcept override {}
   void synchronize(cudaStream_t /*stream*/) override {}
+  bool isDone(cudaStream_t /*stream*/) override { return true; }
 
   void beginCapture(cudaStream_t /*stream*/) override { refuseGraphs(); }
   std::unique_ptr<Graph> endCapture(cudaStream_t /*stream*/) override { refuseGraphs(); }

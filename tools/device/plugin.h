@@ -6,7 +6,7 @@
 namespace tutti::device {
 
 /// Raised with every change of what passes between programs and their plugins; entries refuse another one.
-inline constexpr int kPluginVersion = 1;
+inline constexpr int kPluginVersion = 2;
 
 /// The symbol of a library that lies beside libtutti. The library stays open. nullptr, with *why in the
 /// loader's words, where it cannot be opened, or has no such symbol.

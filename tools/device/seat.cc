@@ -1,5 +1,7 @@
 #include "tools/device/seat.h"
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace tutti::device {
@@ -20,10 +22,22 @@ Seat::~Seat() {
 }
 
 void Seat::finish() const {
+  using std::chrono::steady_clock;
+  constexpr auto kLook = std::chrono::milliseconds(50);
+  const auto requireGood = [this] {
+    ncclResult_t state = ncclSuccess;
+    check(ncclCommGetAsyncError(comm(), &state));
+    check(state);
+  };
+  // Much may be queued behind what has failed: the failure is told before all of it has passed.
+  for (auto next = steady_clock::now() + kLook; !device_->isDone(stream_);) {
+    std::this_thread::yield();
+    if (steady_clock::now() < next) continue;
+    next = steady_clock::now() + kLook;
+    requireGood();
+  }
   device_->synchronize(stream_);
-  ncclResult_t state = ncclSuccess;
-  check(ncclCommGetAsyncError(comm(), &state));
-  check(state);
+  requireGood();
 }
 
 std::vector<Seat> takeSeats(const Devices& devices, const SeatPlan& plan) {
