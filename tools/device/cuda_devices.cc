@@ -106,8 +106,12 @@ class CudaDevice final : public Device {
   bool isDone(cudaStream_t stream) override {
     makeCurrent();
     const cudaError_t state = cudaStreamQuery(stream);
-    if (state != cudaErrorNotReady) require(state, "cudaStreamQuery");
-    return state == cudaSuccess;
+    if (state == cudaErrorNotReady) {
+      cudaGetLastError();  // it is kept as if it were an error
+      return false;
+    }
+    require(state, "cudaStreamQuery");
+    return true;
   }
 
   void beginCapture(cudaStream_t stream) override {
