@@ -10,6 +10,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "tutti/error.h"
@@ -27,7 +28,14 @@ constexpr int kPassesPerTurn = 16;
 GpuProxy::GpuProxy(Network& network, const GpuRank& gpu, std::vector<int> peers)
     : network_(network), gpu_(gpu), peers_(std::move(peers)), wakeup_(::eventfd(0, EFD_CLOEXEC)) {
   if (!wakeup_) throw Error(ncclSystemError, fmt::format("eventfd: {}", std::strerror(errno)));
-  thread_ = std::thread([this] { serve(); });
+  try {
+    thread_ = std::thread([this] { serve(); });
+  } catch (const std::system_error& error) {
+    throw Error(ncclSystemError,
+                fmt::format("starting the thread that serves kernels between hosts: {}. Check the limit of "
+                            "processes (ulimit -u)",
+                            error.what()));
+  }
 }
 
 GpuProxy::~GpuProxy() {

@@ -14,9 +14,9 @@ namespace tutti {
 
 /// A thread that drives the network links of one rank while kernels of the rank run, and sleeps otherwise.
 ///
-/// It looks at the links' counters, since nothing calls it when a kernel posts: without a pause while there
-/// is something to move, then every 20 µs, after some milliseconds every 200 µs. That is what it adds to the
-/// latency of a slot.
+/// It looks at the links' counters, since nothing calls it when a kernel posts: 16 times in a row, then after
+/// a nap, which what arrives cuts short, of 20 µs, or of 200 µs once it has been busy for 5 ms. That nap is
+/// what it can add to the latency of a slot.
 class GpuProxy {
  public:
   /// `peers`: the ranks of other hosts. All outlive this.
