@@ -18,19 +18,6 @@ namespace {
 const Arguments kTwoSizes{"-b", "1K", "-e", "64K", "-f", "64", "-n", "2"};
 const Arguments kOneSize{"-b", "4K", "-e", "4K", "-n", "2"};
 
-/// As expectGood, where in place is timed but not checked.
-void expectGoodOutOfPlace(const CommandResult& result, int rows) {
-  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-  EXPECT_EQ(result.err, "");
-  const std::vector<Arguments> table = rowsOf(result.out);
-  EXPECT_EQ(static_cast<int>(table.size()), rows) << result.out;
-  for (const Arguments& row : table) {
-    ASSERT_EQ(row.size(), 13U) << result.out;
-    EXPECT_EQ(row[8], "0");
-    EXPECT_EQ(row[12], "N/A");
-  }
-}
-
 TEST(CudaPerf, EveryCollective) {
   for (const char* program :
        {"all_reduce_perf", "reduce_scatter_perf", "all_gather_perf", "broadcast_perf", "reduce_perf"}) {

@@ -75,4 +75,17 @@ inline Arguments operator+(Arguments left, const Arguments& right) {
   return left;
 }
 
+/// As expectGood, where in place is timed but not checked.
+inline void expectGoodOutOfPlace(const CommandResult& result, int rows) {
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_EQ(result.err, "");
+  const std::vector<Arguments> table = rowsOf(result.out);
+  EXPECT_EQ(static_cast<int>(table.size()), rows) << result.out;
+  for (const Arguments& row : table) {
+    ASSERT_EQ(row.size(), 13U) << result.out;
+    EXPECT_EQ(row[8], "0");
+    EXPECT_EQ(row[12], "N/A");
+  }
+}
+
 }  // namespace tutti::perf

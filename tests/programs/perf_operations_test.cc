@@ -13,19 +13,6 @@ namespace {
 const Arguments kSweep{"-b", "4", "-e", "1M", "-f", "4", "-n", "3"};
 const Arguments kOneSize{"-b", "4K", "-e", "4K", "-n", "3"};
 
-/// As expectGood, where in place is timed but not checked.
-void expectGoodOutOfPlace(const CommandResult& result, int rows) {
-  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-  EXPECT_EQ(result.err, "");
-  const std::vector<Arguments> table = rowsOf(result.out);
-  EXPECT_EQ(static_cast<int>(table.size()), rows) << result.out;
-  for (const Arguments& row : table) {
-    ASSERT_EQ(row.size(), 13U) << result.out;
-    EXPECT_EQ(row[8], "0");
-    EXPECT_EQ(row[12], "N/A");
-  }
-}
-
 /// A flipped bit on rank 2 makes the run fail, and is told as `words`.
 void expectCorruptionIsFound(const std::string& program, const Arguments& arguments,
                              const std::string& words) {

@@ -49,7 +49,8 @@ std::string ipcRemedy(cudaError_t error) {
 
 void* Allocations::allocate(std::size_t bytes) {
   const std::size_t rounded = (bytes + kGranularity - 1) / kGranularity * kGranularity;
-  Block block{.memory = allocateDevice(rounded, "ncclMemAlloc"), .bytes = rounded};
+  Block block{.memory = allocateDevice(rounded, "ncclMemAlloc", "Ask for less, or free memory"),
+              .bytes = rounded};
   void* address = block.memory.get();
   const std::scoped_lock lock(mutex_);
   blocks_.emplace(reinterpret_cast<std::uintptr_t>(address), std::move(block));

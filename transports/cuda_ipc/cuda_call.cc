@@ -34,7 +34,8 @@ CurrentDevice::~CurrentDevice() {
   if (before_ >= 0) succeeded(cudaSetDevice(before_));
 }
 
-OwnedDeviceMemory<std::byte> allocateDevice(std::size_t bytes, std::string_view what) {
+OwnedDeviceMemory<std::byte> allocateDevice(std::size_t bytes, std::string_view what,
+                                            std::string_view remedy) {
   void* memory = nullptr;
   const cudaError_t error = cudaMalloc(&memory, bytes);
   if (error != cudaSuccess) {
@@ -42,10 +43,8 @@ OwnedDeviceMemory<std::byte> allocateDevice(std::size_t bytes, std::string_view 
     std::size_t all_bytes = 0;
     const bool is_known = succeeded(cudaMemGetInfo(&free_bytes, &all_bytes));
     checkCuda(error, fmt::format("cudaMalloc of {} bytes for {}", bytes, what),
-              is_known ? fmt::format("{} of {} bytes are free on this GPU. Free memory, or lower "
-                                     "TUTTI_SLOT_BYTES, TUTTI_SLOTS or TUTTI_LANES",
-                                     free_bytes, all_bytes)
-                       : std::string());
+              is_known ? fmt::format("{} of {} bytes are free on this GPU. {}", free_bytes, all_bytes, remedy)
+                       : std::string(remedy));
   }
   return OwnedDeviceMemory<std::byte>(static_cast<std::byte*>(memory));
 }

@@ -66,7 +66,9 @@ using OwnedStream = std::unique_ptr<CUstream_st, StreamDeleter>;
 using OwnedEvent = std::unique_ptr<CUevent_st, EventDeleter>;
 
 /// `what`: for the message, such as "links".
-OwnedDeviceMemory<std::byte> allocateDevice(std::size_t bytes, std::string_view what);
+OwnedDeviceMemory<std::byte> allocateDevice(
+    std::size_t bytes, std::string_view what,
+    std::string_view remedy = "Free memory, or lower TUTTI_SLOT_BYTES, TUTTI_SLOTS or TUTTI_LANES");
 /// Host memory that all GPUs can use by its address, all zero.
 OwnedPinnedMemory<std::byte> allocatePinned(std::size_t bytes, std::string_view what);
 /// Not ordered with the default stream.
