@@ -36,9 +36,10 @@ TEST(CudaPerf, RanksAreProcessesThreadsAndGpus) {
   const CommandResult result = onGpus(4, 1, "all_gather_perf", kOneSize + Arguments{"-t", "2", "-g", "2"});
   expectGood(result, 1);
   for (const char* gpu : {"0", "1", "2", "3"}) {
-    const std::string number(gpu);
-    EXPECT_TRUE(matches(result.out, "#  Rank  " + number + " Group  0 Pid +[0-9]+ on +[^ ]+ device  " +
-                                        number + " \\[[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\\] .+"));
+    std::string line("#  Rank  ");
+    line.append(gpu).append(" Group  0 Pid +[0-9]+ on +[^ ]+ device  ");
+    line.append(gpu).append(" \\[[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\\] .+");
+    EXPECT_TRUE(matches(result.out, line));
   }
   expectGoodOutOfPlace(onGpus(2, 1, "alltoall_perf", kOneSize + Arguments{"-g", "2", "-m", "2"}), 1);
   // The processes before this one on the host take the first GPUs.

@@ -32,7 +32,10 @@ void requireAll(const GpuArray<float>& array, float value, const std::string& wh
 }
 
 /// Sum of rank + 1 over all ranks.
-float sumOfRanks(int nranks) { return static_cast<float>(nranks * (nranks + 1) / 2); }
+float sumOfRanks(int nranks) {
+  const int twice = nranks * (nranks + 1);
+  return static_cast<float>(twice) / 2;
+}
 
 /// Sends and receives of every pair, also with itself, in one group; several per pair.
 void exchange(Comm& comm) {
@@ -107,7 +110,8 @@ void replay(Comm& comm, int times) {
     checkCuda(cudaGraphLaunch(exec, stream), "cudaGraphLaunch");
     if (i % 7 == 0) comm.allReduce(in.data(), sums.data(), count, ncclMax, eager);
     if (i % 10 != 9) continue;
-    const auto first = static_cast<float>(i / 10 * 10);
+    const int set_at = i - 9;
+    const auto first = static_cast<float>(set_at);
     requireAll(out, sumOfRanks(comm.size()) + first * static_cast<float>(comm.size()), "replayed all-reduce");
     requireAll(other, static_cast<float>(left + 1) + first, "replayed exchange");
   }
@@ -204,27 +208,36 @@ void registerBuffers(Comm& comm) {
   requireAll(data, static_cast<float>(comm.size()), "deregistered");
 }
 
+/// Calls visit(collective and operation) for each that there is, with a type.
+template <class Visit>
+void forOperations(tutti::DataType type, const Visit& visit) {
+  for (int collective = 0; collective < tutti::kCollectiveCount; ++collective) {
+    tutti::Descriptor d;
+    d.collective = static_cast<tutti::Collective>(collective);
+    d.type = type;
+    const int ops = tutti::isReduction(d.collective) ? tutti::kAllRedOpCount : 1;
+    for (int op = 0; op < ops; ++op) {
+      d.op = static_cast<tutti::RedOp>(op);
+      visit(d);
+    }
+  }
+}
+
 /// The bits of results, for comparison with those of the host's executor: FNV-1a.
 void sayBits(Comm& comm, bool on_gpu) {
   if (on_gpu) tutti::test::useGpuMemory();
   std::uint64_t hash = 14695981039346656037ULL;
   std::uint64_t seed = 100;
-  for (int collective = 0; collective < tutti::kCollectiveCount; ++collective) {
-    for (int type = 0; type < tutti::kDataTypeCount; ++type) {
-      for (int op = 0; op < tutti::kAllRedOpCount; ++op) {
-        tutti::Descriptor d;
-        d.collective = static_cast<tutti::Collective>(collective);
-        d.type = static_cast<tutti::DataType>(type);
-        if (!tutti::isReduction(d.collective) && op > 0) continue;
-        d.op = static_cast<tutti::RedOp>(op);
-        d.count = 1013;
-        ++seed;
-        const tutti::test::Placement place{.in_place = seed % 2 == 0, .shift = seed % 16};
-        for (const std::byte b : tutti::test::checkOperation(comm, d, seed, place)) {
-          hash = (hash ^ static_cast<std::uint64_t>(b)) * 1099511628211ULL;
-        }
-      }
+  const auto addResult = [&](tutti::Descriptor d) {
+    d.count = 1013;
+    ++seed;
+    const tutti::test::Placement place{.in_place = seed % 2 == 0, .shift = seed % 16};
+    for (const std::byte b : tutti::test::checkOperation(comm, d, seed, place)) {
+      hash = (hash ^ static_cast<std::uint64_t>(b)) * 1099511628211ULL;
     }
+  };
+  for (int type = 0; type < tutti::kDataTypeCount; ++type) {
+    forOperations(static_cast<tutti::DataType>(type), addResult);
   }
   std::printf("bits %016llx\n", static_cast<unsigned long long>(hash));
 }
@@ -297,7 +310,7 @@ void driveAll(int count) {
     checkCuda(cudaSetDevice(device), "cudaSetDevice");
     requireAll(arrays[static_cast<std::size_t>(device)], sumOfRanks(count), "one thread, several GPUs");
   }
-  for (const ncclComm_t comm : comms) tutti::check(ncclCommDestroy(comm));
+  for (ncclComm_t comm : comms) tutti::check(ncclCommDestroy(comm));
 }
 
 /// Ranks as threads, each with a GPU.
@@ -323,6 +336,7 @@ void run(const std::string& what, const std::string& argument) {
   // Also makes the process use CUDA. Where there is no GPU, the communicator says so.
   const bool has_gpu = cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
   const char* rank = std::getenv("TUTTI_RANK");
+  require(rank != nullptr, "TUTTI_RANK is not set");
   if (has_gpu) checkCuda(cudaSetDevice(std::stoi(rank) % devices), "cudaSetDevice");
   Comm comm = Comm::fromEnvironment();
   std::puts("ready");
