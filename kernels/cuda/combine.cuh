@@ -23,7 +23,7 @@ struct CombineJob {
   std::uint32_t src_flags[kMaxMeshRanks];
   std::uint32_t dst_flags[kMaxMeshRanks];
   std::int32_t src_peers[kMaxMeshRanks];
-  std::uint32_t dst_words[kMaxMeshRanks];  ///< to be written, however short the message
+  std::uint32_t dst_pairs[kMaxMeshRanks];  ///< to be written, however short the message
   std::uint32_t src_count;
   std::uint32_t dst_count;
   bool first_is_own;  ///< the first source is an own contribution

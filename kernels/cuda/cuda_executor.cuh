@@ -18,6 +18,8 @@ class CudaExecutor : public CudaLinks {
   using Compute = typename Element::Compute;
   using Group = typename Element::Group;
   static constexpr bool kReduces = !std::is_same_v<Element, Bytes>;
+  static constexpr std::uint32_t kPerPair = 8 / Element::kBytes;  ///< elements in two packets
+  static constexpr std::uint32_t kGroupsPerPair = 8 / sizeof(Group);
 
  public:
   __device__ void begin(const CudaTask& task, std::uint32_t lane) {
@@ -78,7 +80,7 @@ class CudaExecutor : public CudaLinks {
       const CudaLinkEnd& end = outbound_[operand.link];
       job_.dsts[i] = reinterpret_cast<std::uint64_t>(end.view.slot(end.sequence));
       job_.dst_flags[i] = cudaPacketFlag(end.sequence, task_.plan.descriptor);
-      job_.dst_words[i] = writesWholeSlot(end.sequence) ? kCudaPacketWords : 0;
+      job_.dst_pairs[i] = writesWholeSlot(end.sequence) ? kCudaPacketPairs : 0;
     } else {
       job_.dsts[i] = outbound_[operand.link].to;
     }
@@ -166,92 +168,91 @@ class CudaExecutor : public CudaLinks {
     }
   }
 
-  /// Where operands may be packet slots: group by group, each word of a packet polled by the thread that
-  /// needs it. False once the operation has failed.
+  /// Where operands may be packet slots: 8 bytes of data at a time, each pair of packets polled by the thread
+  /// that needs it. False once the operation has failed.
   __device__ bool movePackets(std::uint64_t n, Reduction reduction, bool is_copy) {
     if constexpr (!kReduces) return true;
     const auto elements = static_cast<std::uint32_t>(n);
-    const std::uint32_t groups = (elements + Element::kPerGroup - 1) / Element::kPerGroup;
-    for (std::uint32_t g = threadIdx.x; g < groups; g += blockDim.x) {
-      const std::uint32_t first = g * Element::kPerGroup;
-      const std::uint32_t some = min(Element::kPerGroup, elements - first);
-      Compute result[Element::kPerGroup] = {};
-      Group group = 0;
+    const std::uint32_t pairs = (elements + kPerPair - 1) / kPerPair;
+    for (std::uint32_t pair = threadIdx.x; pair < pairs; pair += blockDim.x) {
+      const std::uint32_t some = min(kPerPair, elements - pair * kPerPair);
+      Compute result[kPerPair] = {};
+      std::uint64_t data = 0;
 #pragma unroll 1
       for (std::uint32_t s = 0; s < job_.src_count; ++s) {
-        if (!loadGroup(s, first, some, group)) return false;
-        if (!is_copy) accumulate(s, group, reduction, result);
+        if (!loadPair(s, pair, some, data)) return false;
+        if (!is_copy) accumulate(s, data, reduction, result);
       }
-      if (!is_copy) group = finished(result, reduction);
+      if (!is_copy) data = finished(result, reduction);
 #pragma unroll 1
-      for (std::uint32_t d = 0; d < job_.dst_count; ++d) storeGroup(d, first, some, group);
+      for (std::uint32_t d = 0; d < job_.dst_count; ++d) storePair(d, pair, some, data);
     }
     for (std::uint32_t d = 0; d < job_.dst_count; ++d) {
-      const std::uint32_t written = groups * (sizeof(Group) / 4);
-      const std::uint32_t words = job_.dst_flags[d] != 0 ? job_.dst_words[d] : 0;
-      for (std::uint32_t word = written + threadIdx.x; word < words; word += blockDim.x)
-        writePacket(job_.dsts[d], word, 0, job_.dst_flags[d]);
+      const std::uint32_t all = job_.dst_flags[d] != 0 ? job_.dst_pairs[d] : 0;
+      for (std::uint32_t pair = pairs + threadIdx.x; pair < all; pair += blockDim.x)
+        writePackets(job_.dsts[d], pair, 0, job_.dst_flags[d]);
     }
     return true;
   }
 
-  __device__ void accumulate(std::uint32_t s, Group group, Reduction reduction,
-                             Compute (&result)[Element::kPerGroup]) {
-    Compute values[Element::kPerGroup];
-    Element::unpack(group, values);
+  __device__ void accumulate(std::uint32_t s, std::uint64_t data, Reduction reduction,
+                             Compute (&result)[kPerPair]) {
 #pragma unroll
-    for (std::uint32_t i = 0; i < Element::kPerGroup; ++i) {
-      if (reduction == Reduction::scaled_sum) values[i] *= Element::scale(job_.scales[s]);
-      result[i] = s == 0 ? values[i] : reduce<Element>(reduction, result[i], values[i]);
-    }
-  }
-
-  __device__ Group finished(Compute (&result)[Element::kPerGroup], Reduction reduction) {
-    if constexpr (Element::kIsInteger) {
+    for (std::uint32_t g = 0; g < kGroupsPerPair; ++g) {
+      Compute values[Element::kPerGroup];
+      Element::unpack(static_cast<Group>(data >> (32 * g)), values);
 #pragma unroll
       for (std::uint32_t i = 0; i < Element::kPerGroup; ++i) {
-        if (reduction == Reduction::average) result[i] = Element::divide(result[i], task_.plan.nranks);
+        Compute& to = result[g * Element::kPerGroup + i];
+        if (reduction == Reduction::scaled_sum) values[i] *= Element::scale(job_.scales[s]);
+        to = s == 0 ? values[i] : reduce<Element>(reduction, to, values[i]);
       }
     }
-    return Element::pack(result);
   }
 
-  /// Elements `first` to `first + some` of source s, as a group.
-  __device__ bool loadGroup(std::uint32_t s, std::uint32_t first, std::uint32_t some, Group& group) {
-    group = 0;
+  __device__ std::uint64_t finished(const Compute (&result)[kPerPair], Reduction reduction) {
+    std::uint64_t data = 0;
+#pragma unroll
+    for (std::uint32_t g = 0; g < kGroupsPerPair; ++g) {
+      Compute values[Element::kPerGroup];
+#pragma unroll
+      for (std::uint32_t i = 0; i < Element::kPerGroup; ++i) {
+        values[i] = result[g * Element::kPerGroup + i];
+        if constexpr (Element::kIsInteger) {
+          if (reduction == Reduction::average) values[i] = Element::divide(values[i], task_.plan.nranks);
+        }
+      }
+      data |= std::uint64_t{Element::pack(values)} << (32 * g);
+    }
+    return data;
+  }
+
+  /// The `some` elements of source s in pair number `pair`.
+  __device__ bool loadPair(std::uint32_t s, std::uint32_t pair, std::uint32_t some, std::uint64_t& data) {
     const std::uint32_t flag = job_.src_flags[s];
-    if (flag == 0) {
-      const std::uint64_t from = job_.srcs[s] + std::uint64_t{first} * Element::kBytes;
-      for (std::uint32_t i = 0; i < some; ++i)
-        group |= loadElement<Element>(from + i * Element::kBytes) << (8 * Element::kBytes * i);
+    const std::uint64_t where = job_.srcs[s];
+    if (flag != 0) return waitUntil(job_.src_peers[s], [&] { return readPackets(where, pair, flag, data); });
+    const std::uint64_t from = where + std::uint64_t{pair} * 8;
+    if (some == kPerPair && from % 8 == 0) {
+      data = *at<const std::uint64_t>(from);
       return true;
     }
-    constexpr std::uint32_t kWords = sizeof(Group) / 4;
-#pragma unroll
-    for (std::uint32_t w = 0; w < kWords; ++w) {
-      const std::uint32_t word = first * Element::kBytes / 4 + w;
-      std::uint32_t data = 0;
-      const std::uint64_t slot = job_.srcs[s];
-      if (!waitUntil(job_.src_peers[s], [&] { return readPacket(slot, word, flag, data); })) return false;
-      group |= Group{data} << (32 * w);
-    }
+    data = 0;
+    for (std::uint32_t i = 0; i < some; ++i)
+      data |= std::uint64_t{loadElement<Element>(from + i * Element::kBytes)} << (8 * Element::kBytes * i);
     return true;
   }
 
-  __device__ void storeGroup(std::uint32_t d, std::uint32_t first, std::uint32_t some, Group group) {
+  __device__ void storePair(std::uint32_t d, std::uint32_t pair, std::uint32_t some, std::uint64_t data) {
     const std::uint32_t flag = job_.dst_flags[d];
-    if (flag == 0) {
-      const std::uint64_t to = job_.dsts[d] + std::uint64_t{first} * Element::kBytes;
-      for (std::uint32_t i = 0; i < some; ++i)
-        storeElement<Element>(to + i * Element::kBytes, group >> (8 * Element::kBytes * i));
+    if (flag != 0) return writePackets(job_.dsts[d], pair, data, flag);
+    const std::uint64_t to = job_.dsts[d] + std::uint64_t{pair} * 8;
+    if (some == kPerPair && to % 8 == 0) {
+      *at<std::uint64_t>(to) = data;
       return;
     }
-    constexpr std::uint32_t kWords = sizeof(Group) / 4;
-#pragma unroll
-    for (std::uint32_t w = 0; w < kWords; ++w) {
-      const std::uint32_t word = first * Element::kBytes / 4 + w;
-      writePacket(job_.dsts[d], word, static_cast<std::uint32_t>(group >> (32 * w)), flag);
-    }
+    for (std::uint32_t i = 0; i < some; ++i)
+      storeElement<Element>(to + i * Element::kBytes, static_cast<Group>(data >> (8 * Element::kBytes * i)));
   }
 
   Operands dsts_;  ///< what combine was called with

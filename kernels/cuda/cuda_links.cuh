@@ -217,15 +217,15 @@ class CudaLinks : public CudaLane {
   __device__ void writeEmptyPacket(CudaLinkEnd& end) {
     const auto slot = reinterpret_cast<std::uint64_t>(end.view.slot(end.sequence));
     const std::uint32_t flag = cudaPacketFlag(end.sequence, task_.plan.descriptor);
-    const std::uint32_t words = writesWholeSlot(end.sequence) ? kCudaPacketWords : 1;
-    for (std::uint32_t word = 0; word < words; ++word) writePacket(slot, word, 0, flag);
+    const std::uint32_t pairs = writesWholeSlot(end.sequence) ? kCudaPacketPairs : 1;
+    for (std::uint32_t pair = 0; pair < pairs; ++pair) writePackets(slot, pair, 0, flag);
   }
 
   __device__ bool receiveEmptyPacket(CudaLinkEnd& end) {
     const auto slot = reinterpret_cast<std::uint64_t>(end.view.slot(end.sequence));
     const std::uint32_t flag = cudaPacketFlag(end.sequence, task_.plan.descriptor);
-    std::uint32_t data = 0;
-    return waitUntil(end.view.peer, [&] { return readPacket(slot, 0, flag, data); });
+    std::uint64_t data = 0;
+    return waitUntil(end.view.peer, [&] { return readPackets(slot, 0, flag, data); });
   }
 
   /// All threads. Copies results that came back in slots before `before` to where they belong. Ends with a

@@ -39,6 +39,16 @@ __device__ inline std::uint64_t loadRelaxed(const std::uint64_t* word) {
   return value;
 }
 
+/// Both words in one access, each as a relaxed load of its own.
+__device__ inline ulonglong2 loadRelaxedPair(std::uint64_t address) {
+  ulonglong2 words;
+  asm volatile("ld.relaxed.sys.global.v2.b64 {%0, %1}, [%2];"
+               : "=l"(words.x), "=l"(words.y)
+               : "l"(__cvta_generic_to_global(reinterpret_cast<const void*>(address)))
+               : "memory");
+  return words;
+}
+
 __device__ inline void storeRelease(std::uint64_t* word, std::uint64_t value) {
   asm volatile("st.release.sys.global.b64 [%0], %1;" ::"l"(globalAddress(word)), "l"(value) : "memory");
 }
@@ -49,6 +59,13 @@ __device__ inline void storeRelease(std::uint32_t* word, std::uint32_t value) {
 
 __device__ inline void storeRelaxed(std::uint64_t* word, std::uint64_t value) {
   asm volatile("st.relaxed.sys.global.b64 [%0], %1;" ::"l"(globalAddress(word)), "l"(value) : "memory");
+}
+
+__device__ inline void storeRelaxedPair(std::uint64_t address, ulonglong2 words) {
+  asm volatile("st.relaxed.sys.global.v2.b64 [%0], {%1, %2};" ::"l"(
+                   __cvta_generic_to_global(reinterpret_cast<const void*>(address))),
+               "l"(words.x), "l"(words.y)
+               : "memory");
 }
 
 /// Returns what was there before.
