@@ -1,4 +1,6 @@
 // Devices, peers, errors: run with two emulated devices.
+#include <cuda.h>
+
 #include <cstring>
 #include <set>
 #include <string>
@@ -107,6 +109,56 @@ TEST(EmulatedDevice, DriverFunctions) {
   EXPECT_TRUE(ok(cudaGetDriverEntryPointByVersion("cuMemCreate", &address, 13000, 0, &status)));
   EXPECT_EQ(status, cudaDriverEntryPointSymbolNotFound);
   EXPECT_EQ(address, nullptr);
+}
+
+TEST(EmulatedDevice, IsInitializedByItsFirstUse) {
+  void* address = nullptr;
+  cudaDriverEntryPointQueryResult status{};
+  ASSERT_TRUE(
+      ok(cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &address, 12000, 0, &status)));
+  const auto state = reinterpret_cast<CUresult (*)(CUdevice, unsigned*, int*)>(address);
+  const auto isActive = [&](int device) {
+    unsigned flags = 0;
+    int active = -1;
+    EXPECT_EQ(state(device, &flags, &active), CUDA_SUCCESS);
+    return active == 1;
+  };
+  ASSERT_TRUE(ok(cudaSetDevice(1)));
+  ASSERT_TRUE(ok(cudaDeviceReset()));
+  EXPECT_FALSE(isActive(1));
+  int current = -1;
+  EXPECT_TRUE(ok(cudaGetDevice(&current)));
+  EXPECT_FALSE(isActive(1));
+  EXPECT_TRUE(ok(cudaFree(nullptr)));
+  EXPECT_TRUE(isActive(1));
+  ASSERT_TRUE(ok(cudaDeviceReset()));
+  EXPECT_FALSE(isActive(1));
+  ASSERT_TRUE(ok(cudaSetDevice(1)));
+  EXPECT_TRUE(isActive(1));
+  ASSERT_TRUE(ok(cudaSetDevice(0)));
+  unsigned flags = 0;
+  EXPECT_EQ(state(7, &flags, &current), CUDA_ERROR_INVALID_DEVICE);
+}
+
+TEST(EmulatedDevice, AnAllocationHasAnIdOfItsOwn) {
+  void* address = nullptr;
+  cudaDriverEntryPointQueryResult status{};
+  ASSERT_TRUE(ok(cudaGetDriverEntryPointByVersion("cuPointerGetAttribute", &address, 12000, 0, &status)));
+  const auto attribute = reinterpret_cast<CUresult (*)(void*, CUpointer_attribute, CUdeviceptr)>(address);
+  const auto idOf = [&](const void* memory) {
+    unsigned long long id = 0;
+    EXPECT_EQ(attribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, reinterpret_cast<CUdeviceptr>(memory)),
+              CUDA_SUCCESS);
+    return id;
+  };
+  unsigned long long first = 0;
+  {
+    const DeviceArray<int> array(100);
+    first = idOf(array.get());
+    EXPECT_EQ(idOf(array.get() + 99), first);
+  }
+  const DeviceArray<int> array(100);  // most likely in the same place
+  EXPECT_NE(idOf(array.get()), first);
 }
 
 TEST(EmulatedLaunch, ShapesThatNoDeviceAllows) {

@@ -1,4 +1,7 @@
 // Graphs: launched again and again.
+#include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "tests/cuda_emulator/runtime/checks.h"
@@ -214,6 +217,37 @@ TEST(EmulatedGraph, Update) {
                        cudaErrorGraphExecUpdateFailure));
   EXPECT_EQ(info.result, cudaGraphExecUpdateErrorTopologyChanged);
   cudaGetLastError();
+}
+
+TEST(EmulatedGraph, KeepsObjectsUntilItsLastLaunchHasEnded) {
+  std::atomic<int> ended = 0;
+  std::atomic<bool> may_end = false;
+  const TestStream stream;
+  const auto end = [](void* counter) { ++*static_cast<std::atomic<int>*>(counter); };
+  const auto wait = [](void* flag) {
+    while (!*static_cast<std::atomic<bool>*>(flag)) std::this_thread::yield();
+  };
+  cudaUserObject_t object = nullptr;
+  ASSERT_TRUE(ok(cudaUserObjectCreate(&object, &ended, end, 2, cudaUserObjectNoDestructorSync)));
+  {
+    const CapturedGraph graph(stream, [&] {
+      cudaStreamCaptureStatus status{};
+      cudaGraph_t captured = nullptr;
+      EXPECT_TRUE(
+          ok(cudaStreamGetCaptureInfo(stream, &status, nullptr, &captured, nullptr, nullptr, nullptr)));
+      EXPECT_TRUE(ok(cudaGraphRetainUserObject(captured, object, 1, cudaGraphUserObjectMove)));
+      cudaLaunchHostFunc(stream, wait, &may_end);
+    });
+    EXPECT_TRUE(ok(cudaUserObjectRelease(object, 1)));
+    EXPECT_TRUE(returned(cudaUserObjectRelease(object, 1), cudaErrorInvalidValue));
+    cudaGetLastError();
+    graph.launch(stream);
+  }
+  EXPECT_EQ(ended, 0);  // the launch is under way
+  may_end = true;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (ended == 0 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  EXPECT_EQ(ended, 1);
 }
 
 TEST(EmulatedGraph, Misuse) {

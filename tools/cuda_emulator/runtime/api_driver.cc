@@ -6,6 +6,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "tools/cuda_emulator/runtime/device.h"
 #include "tools/cuda_emulator/runtime/error.h"
 #include "tools/cuda_emulator/runtime/memory_map.h"
 
@@ -37,12 +38,28 @@ CUresult addressRange(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address
   return CUDA_SUCCESS;
 }
 
-/// Of the attributes, whether other processes can open the memory.
+/// Of the attributes, which allocation it is, and whether other processes can open it.
 CUresult pointerAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
-  if (attribute != CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE) return CUDA_ERROR_NOT_SUPPORTED;
   const auto found = memoryMap().find(reinterpret_cast<const void*>(address));
-  if (!found) return CUDA_ERROR_INVALID_VALUE;
-  *static_cast<int*>(data) = found->kind == MemoryKind::device ? 1 : 0;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      if (!found) return CUDA_ERROR_INVALID_VALUE;
+      *static_cast<unsigned long long*>(data) = found->id;
+      return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      if (!found) return CUDA_ERROR_INVALID_VALUE;
+      *static_cast<int*>(data) = found->kind == MemoryKind::device ? 1 : 0;
+      return CUDA_SUCCESS;
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;
+  }
+}
+
+/// Whether the process has used the device.
+CUresult primaryContextState(CUdevice index, unsigned* flags, int* active) {
+  if (index < 0 || index >= deviceCount()) return CUDA_ERROR_INVALID_DEVICE;
+  *flags = 0;
+  *active = device(index).isInitialized() ? 1 : 0;
   return CUDA_SUCCESS;
 }
 
@@ -57,6 +74,7 @@ const DriverFunction kFunctions[] = {
     {"cuDriverGetVersion", reinterpret_cast<void*>(driverVersion)},
     {"cuMemGetAddressRange", reinterpret_cast<void*>(addressRange)},
     {"cuPointerGetAttribute", reinterpret_cast<void*>(pointerAttribute)},
+    {"cuDevicePrimaryCtxGetState", reinterpret_cast<void*>(primaryContextState)},
 };
 
 void findFunction(std::string_view name, void** address, cudaDriverEntryPointQueryResult* status) {

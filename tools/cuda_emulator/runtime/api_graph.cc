@@ -10,6 +10,7 @@
 #include "tools/cuda_emulator/runtime/graph.h"
 #include "tools/cuda_emulator/runtime/handles.h"
 #include "tools/cuda_emulator/runtime/launch.h"
+#include "tools/cuda_emulator/runtime/settings.h"
 
 using namespace tutti::emulator;
 
@@ -69,6 +70,7 @@ cudaError_t cudaGraphAddHostNode(cudaGraphNode_t* node, cudaGraph_t graph,
                                  const cudaHostNodeParams* params) {
   return call([&] {
     require(node != nullptr && params != nullptr && params->fn != nullptr, cudaErrorInvalidValue);
+    require(settings().host_nodes, cudaErrorNotSupported);
     *node = addNode(graph, dependencies, count, hostOperation(currentDevice(), params->fn, params->userData));
   });
 }

@@ -8,6 +8,7 @@
 #include "tools/cuda_emulator/runtime/device_limits.h"
 #include "tools/cuda_emulator/runtime/error.h"
 #include "tools/cuda_emulator/runtime/handles.h"
+#include "tools/cuda_emulator/runtime/settings.h"
 
 using namespace tutti::emulator;
 
@@ -79,6 +80,8 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void*
   return call([&] {
     require(function != nullptr, cudaErrorInvalidValue);
     const auto stream = streamOf(handle);
+    const bool becomes_node = captures().info(stream).status != cudaStreamCaptureStatusNone;
+    require(settings().host_nodes || !becomes_node, cudaErrorNotSupported);
     submit(stream, hostOperation(stream->device(), function, argument));
   });
 }

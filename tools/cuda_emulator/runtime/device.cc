@@ -66,6 +66,7 @@ void Device::fail(cudaError_t code, const std::string& why) {
 void Device::reset() {
   streams_.closeAll();
   fault_ = cudaSuccess;
+  is_initialized_ = false;
   const std::lock_guard lock(mutex_);
   peers_.clear();
 }

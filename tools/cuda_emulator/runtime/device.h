@@ -41,6 +41,11 @@ class Device {
   /// Forgets the fault and the peers. Streams are closed; what they still do goes on.
   void reset();
 
+  /// From the first call on that chose the device or worked on it, until a reset: CUDA's primary context,
+  /// which takes hundreds of megabytes of a real one.
+  void initialize() { is_initialized_ = true; }
+  bool isInitialized() const { return is_initialized_; }
+
   bool canAccess(const Device& peer) const;
   void enablePeer(const Device& peer);
   void disablePeer(const Device& peer);
@@ -51,6 +56,7 @@ class Device {
   StreamSet streams_;
   std::atomic<std::size_t> used_bytes_{0};
   std::atomic<cudaError_t> fault_{cudaSuccess};
+  std::atomic<bool> is_initialized_{false};
   std::mutex mutex_;
   std::set<int> peers_;
 };

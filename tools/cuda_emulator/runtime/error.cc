@@ -36,6 +36,7 @@ cudaError_t remember(cudaError_t code) noexcept {
 void requireUsable() {
   require(!threadState().in_host_function, cudaErrorNotPermitted);
   require(deviceCount() > 0, cudaErrorNoDevice);
+  currentDevice().initialize();
   require(currentDevice().fault() == cudaSuccess, currentDevice().fault());
 }
 

@@ -47,6 +47,16 @@ std::size_t Graph::indexOf(cudaGraphNode_t handle) const {
   return reference->index;
 }
 
+void Graph::keep(const UserObjectPtr& object, std::size_t count) {
+  const std::lock_guard lock(mutex_);
+  kept_.insert(kept_.end(), count, object);
+}
+
+std::vector<UserObjectPtr> Graph::kept() const {
+  const std::lock_guard lock(mutex_);
+  return kept_;
+}
+
 namespace {
 
 /// Divides the nodes into lanes: a node goes on in the lane of a node that it waits for, if no other did.
@@ -103,7 +113,7 @@ struct ExecutableGraph::Run {
 };
 
 ExecutableGraph::ExecutableGraph(const Graph& graph)
-    : nodes_(graph.nodes()), lanes_(divideIntoLanes(nodes_)) {}
+    : kept_(graph.kept()), nodes_(graph.nodes()), lanes_(divideIntoLanes(nodes_)) {}
 
 Operation ExecutableGraph::launch() {
   return {cudaGraphNodeTypeGraph, [self = shared_from_this()] { return self->bind(); }};
@@ -125,12 +135,15 @@ Work ExecutableGraph::bind() {
 
 bool ExecutableGraph::update(const Graph& graph) {
   auto nodes = graph.nodes();
+  auto kept = graph.kept();
   const auto same = [](const GraphNode& a, const GraphNode& b) {
     return a.operation.type == b.operation.type && a.dependencies == b.dependencies;
   };
   const std::lock_guard lock(mutex_);
   if (!std::equal(nodes.begin(), nodes.end(), nodes_.begin(), nodes_.end(), same)) return false;
   nodes_ = std::move(nodes);
+  // What is no longer kept ends without the lock, since that calls the program.
+  kept_.swap(kept);
   return true;
 }
 

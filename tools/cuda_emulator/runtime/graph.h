@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tools/cuda_emulator/runtime/operation.h"
+#include "tools/cuda_emulator/runtime/user_object.h"
 
 namespace tutti::emulator {
 
@@ -32,10 +33,15 @@ class Graph {
   /// Throws cudaErrorInvalidValue where the node is another graph's.
   std::size_t indexOf(cudaGraphNode_t handle) const;
 
+  /// Keeps `count` references of a user's object for as long as the graph, or what was made of it, lives.
+  void keep(const UserObjectPtr& object, std::size_t count);
+  std::vector<UserObjectPtr> kept() const;
+
  private:
   mutable std::mutex mutex_;
   std::vector<GraphNode> nodes_;
   std::vector<cudaGraphNode_t> handles_;
+  std::vector<UserObjectPtr> kept_;
 };
 
 /// A copy of a graph that can be launched again and again; launches follow one another. Branches of the graph
@@ -54,6 +60,7 @@ class ExecutableGraph : public std::enable_shared_from_this<ExecutableGraph> {
   Work bind();
 
   std::mutex mutex_;
+  std::vector<UserObjectPtr> kept_;  // also by launches, which keep this object
   std::vector<GraphNode> nodes_;
   std::vector<std::vector<std::size_t>> lanes_;  // nodes that one thread runs in this order
   CompletionPtr last_launch_;

@@ -31,6 +31,10 @@ HandleTable<cudaGraphNode_t, NodeReference>& nodeHandles() {
   return everlasting<HandleTable<cudaGraphNode_t, NodeReference>>();
 }
 
+HandleTable<cudaUserObject_t, UserReferences>& userObjectHandles() {
+  return everlasting<HandleTable<cudaUserObject_t, UserReferences>>();
+}
+
 void forgetHandlesOf(const Device& device) {
   streamHandles().removeIf([&](const Stream& stream) { return &stream.device() == &device; });
   eventHandles().removeIf([&](const Event& event) { return &event.device() == &device; });

@@ -14,6 +14,7 @@ namespace tutti::emulator {
 class Device;
 class Graph;
 class ExecutableGraph;
+class UserReferences;
 
 struct NodeReference {
   const Graph* graph = nullptr;  ///< which takes the handle back before it goes
@@ -25,6 +26,7 @@ HandleTable<cudaEvent_t, Event>& eventHandles();
 HandleTable<cudaGraph_t, Graph>& graphHandles();
 HandleTable<cudaGraphExec_t, ExecutableGraph>& executableGraphHandles();
 HandleTable<cudaGraphNode_t, NodeReference>& nodeHandles();
+HandleTable<cudaUserObject_t, UserReferences>& userObjectHandles();
 
 /// Those of the device's streams and events are not valid any more.
 void forgetHandlesOf(const Device& device);

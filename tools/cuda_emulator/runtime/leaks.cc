@@ -53,6 +53,7 @@ std::vector<std::string> findLeaks() {
   addHandles(leaks, eventHandles().size(), "cudaEventCreate");
   addHandles(leaks, graphHandles().size(), "cudaGraphCreate or cudaStreamEndCapture");
   addHandles(leaks, executableGraphHandles().size(), "cudaGraphInstantiate");
+  addHandles(leaks, userObjectHandles().size(), "cudaUserObjectCreate");
   return leaks;
 }
 

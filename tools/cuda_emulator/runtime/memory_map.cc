@@ -20,7 +20,7 @@ bool MemoryMap::add(const Allocation& allocation) {
   const auto begin = number(allocation.base);
   const auto next = by_end_.upper_bound(begin);
   if (next != by_end_.end() && number(next->second.base) < begin + allocation.bytes) return false;
-  by_end_.emplace(begin + allocation.bytes, allocation);
+  by_end_.emplace(begin + allocation.bytes, allocation).first->second.id = ++last_id_;
   return true;
 }
 

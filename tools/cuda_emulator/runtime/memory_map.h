@@ -32,6 +32,7 @@ struct Allocation {
   int device = 0;
   unsigned flags = 0;                ///< those of cudaHostAlloc and cudaHostRegister
   std::shared_ptr<Mapping> mapping;  ///< unless the memory is not the emulator's own
+  std::uint64_t id = 0;              ///< MemoryMap's: no other allocation of the process ever has it
 
   /// A kernel's, which a host may not touch on a real machine.
   bool onDevice() const { return kind <= MemoryKind::imported; }
@@ -55,6 +56,7 @@ class MemoryMap {
  private:
   mutable std::shared_mutex mutex_;
   std::map<std::uintptr_t, Allocation> by_end_;  // keyed by one past the last byte
+  std::uint64_t last_id_ = 0;
 };
 
 MemoryMap& memoryMap();
