@@ -94,7 +94,7 @@ Communicator::Communicator(Process& process, Settings settings, int nranks, cons
                           .wake = [this] { gpu_work_->wake(); }})),
       states_(static_cast<std::size_t>(nranks)),
       scratch_(hostScratchBytes(nranks)),
-      registrations_(process, *wiring_.regions, wiring_.gpu.get()),
+      registrations_(process, *wiring_.regions, wiring_.gpu.get(), rank),
       around_{wiring_,
               process.watcher(),
               rank,
@@ -228,7 +228,7 @@ bool Communicator::runCollective(const Task& task, WaitScheduler* scheduler) {
 }
 
 /// References to registered memory need no copy by the kernel.
-void Communicator::findRegions(const Task& task, UserBuffers& buffers) const {
+void Communicator::findRegions(const Task& task, UserBuffers& buffers) {
   const Descriptor& d = task.descriptor;
   const Extent extent = extentOf(d.collective, nranks_);
   const std::uint64_t block = d.count * sizeOf(d.type);

@@ -158,12 +158,12 @@ class Communicator final : public EndsWithProcess {
   bool runTransfer(const Task& task, WaitScheduler* scheduler);
   HostLinks linksOf(const LinkRow& links);
   bool execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait);
-  void findRegions(const Task& task, UserBuffers& buffers) const;
+  void findRegions(const Task& task, UserBuffers& buffers);
   void startWatching();
   void startGpu();
   void abandonHere(const Error& error);
   GpuTask gpuCollective(const Task& task);
-  GpuTask gpuTransfer(const Task& task) const;
+  GpuTask gpuTransfer(const Task& task);
   void requireReach(const Task& task) const;
   bool finishGpu(std::chrono::milliseconds limit);
   bool endGpu(std::chrono::milliseconds limit);

@@ -93,12 +93,16 @@ GpuTask Communicator::gpuCollective(const Task& task) {
   const Extent extent = extentOf(d.collective, nranks_);
   const std::uint64_t bytes = d.count * sizeOf(d.type) * std::max(extent.send_blocks, extent.recv_blocks);
   UserBuffers buffers{static_cast<const std::byte*>(task.send), static_cast<std::byte*>(task.recv)};
-  if (planned.plan.slots == SlotForm::plain && !registrations_.empty()) findRegions(task, buffers);
+  const bool may_lend = bytes >= settings_.loans.least_bytes;
+  // Asks the driver about each registered buffer, so only where it is of use.
+  if (may_lend && planned.plan.slots == SlotForm::plain && !registrations_.empty()) {
+    findRegions(task, buffers);
+  }
   GpuTask result{.kind = GpuTask::Kind::collective,
                  .plan = planned.plan,
                  .send = task.send,
                  .recv = task.recv,
-                 .may_lend = bytes >= settings_.loans.least_bytes,
+                 .may_lend = may_lend,
                  .input_region = buffers.input_region,
                  .output_region = buffers.output_region};
   if (d.op == RedOp::premul_sum) {
@@ -108,7 +112,7 @@ GpuTask Communicator::gpuCollective(const Task& task) {
   return result;
 }
 
-GpuTask Communicator::gpuTransfer(const Task& task) const {
+GpuTask Communicator::gpuTransfer(const Task& task) {
   const bool is_send = task.kind == Task::Kind::send;
   GpuTask result{.kind = is_send ? GpuTask::Kind::send : GpuTask::Kind::receive,
                  .plan = makePointToPointPlan(task.descriptor, nranks_, wiring_.shape),
@@ -116,13 +120,15 @@ GpuTask Communicator::gpuTransfer(const Task& task) const {
                  .recv = task.recv,
                  .peer = task.peer,
                  .may_lend = task.descriptor.count >= settings_.loans.least_bytes};
-  if (is_send && !registrations_.empty()) {
+  if (is_send && result.may_lend && !registrations_.empty()) {
     result.input_region = registrations_.find(task.send, task.descriptor.count);
   }
   return result;
 }
 
-void Communicator::launchOnGpu(const GpuTasks& tasks) {
+/// What a caller on the host finds out while it waits: kernels wait when the call has returned.
+void Communicator::requireSound(bool is_collective) {
+  gpu_work_->adoptFault();
   if (fault_.tripped()) throw faultError();
   GpuLaunch launch{.streams = tasks.streams};
   for (const Task& task : tasks.collectives) launch.collectives.push_back(gpuCollective(task));

@@ -113,13 +113,28 @@ void Registrations::remove(const void* handle) {
   forget(buffer, std::chrono::steady_clock::now() + kUntilClosed);
 }
 
-RegionPlace Registrations::find(const void* buffer, std::size_t bytes) const {
+/// What peers have mapped stays the memory that was freed, so they are to forget it.
+void Registrations::forgetFreed(Buffer& buffer) {
+  gpu_->withdraw(buffer.region, std::chrono::milliseconds(0));
+  buffer.region = 0;
+  process_.log().write(
+      LogLevel::warn, rank_,
+      fmt::format("{} bytes at {} were freed while registered, and other memory got their address: it is "
+                  "passed through slots. Call ncclCommDeregister before freeing, and register the new memory",
+                  buffer.bytes, std::bit_cast<const void*>(buffer.begin)));
+}
+
+RegionPlace Registrations::find(const void* buffer, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(buffer);
   const std::scoped_lock lock(mutex_);
   const auto after = buffers_.upper_bound(begin);
   if (after == buffers_.begin()) return {};
-  const Buffer& candidate = std::prev(after)->second;
+  Buffer& candidate = std::prev(after)->second;
   if (candidate.region == 0 || begin + bytes > candidate.begin + candidate.bytes) return {};
+  if (gpu_ != nullptr && !gpu_->isStillIn(candidate.region, buffer)) {
+    forgetFreed(candidate);
+    return {};
+  }
   return {candidate.region, candidate.region_offset + (begin - candidate.begin)};
 }
 

@@ -26,8 +26,8 @@ class Segment;
 class Registrations {
  public:
   /// `table`: this rank's, in memory shared with its peers. `gpu`: nullptr, or where buffers lie on a GPU.
-  Registrations(Process& process, RegionTable& table, GpuRank* gpu)
-      : process_(process), table_(table), gpu_(gpu) {}
+  Registrations(Process& process, RegionTable& table, GpuRank* gpu, int rank)
+      : process_(process), table_(table), gpu_(gpu), rank_(rank) {}
   Registrations(const Registrations&) = delete;
   Registrations& operator=(const Registrations&) = delete;
   /// Deregisters what still is registered.
@@ -47,8 +47,9 @@ class Registrations {
   /// Whether no buffer is registered. Cheap: for callers who then need not ask further.
   bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
 
-  /// The region that `bytes` at `buffer` lie in.
-  RegionPlace find(const void* buffer, std::size_t bytes) const;
+  /// The region that `bytes` at `buffer` lie in. On a GPU: none, and a warning, where they were freed while
+  /// registered and other memory got their address, which peers do not know.
+  RegionPlace find(const void* buffer, std::size_t bytes);
 
  private:
   struct Buffer {
@@ -60,12 +61,14 @@ class Registrations {
   void makeHostRegion(Buffer& buffer, std::string* note);
   void makeGpuRegion(Buffer& buffer, std::string* note);
   std::uint32_t publish(const Segment& segment);
+  void forgetFreed(Buffer& buffer);
   void forget(const Buffer& buffer, std::chrono::steady_clock::time_point deadline);
 
   Process& process_;
   RegionTable& table_;
   GpuRank* gpu_;
-  mutable std::mutex mutex_;
+  int rank_;
+  std::mutex mutex_;
   std::map<std::uintptr_t, Buffer> buffers_;  ///< by begin; the handle is the address of the entry
   std::atomic<std::size_t> count_{0};
   std::uint32_t last_number_ = 0;

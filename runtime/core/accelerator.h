@@ -168,11 +168,14 @@ class GpuRank {
 
   /// Makes a buffer known to the peers, who map it when they come by, and then get it lent. Returns the
   /// number of its region; 0, with *note set, where peers cannot map it, and it is passed through slots
-  /// instead.
+  /// instead. Throws Error(ncclInvalidArgument) for bytes beyond the buffer's allocation.
   virtual std::uint32_t publish(void* buffer, std::size_t bytes, std::string* note) = 0;
   /// Returns when all peers have closed the region, or after `limit`, then false.
   virtual bool withdraw(std::uint32_t region, std::chrono::milliseconds limit) = 0;
   /// Sees whether CUDA still works for this process, which report() then tells; maps what peers have
+  /// Whether `address` still lies in the allocation that was published, and not in one that got its place.
+  /// Asks the driver: about as much as a look at a pointer's kind. Any thread.
+  virtual bool isStillIn(std::uint32_t region, const void* address) const = 0;
   /// published and, unless a kernel of this rank is running or queued, closes what they withdrew. Also done
   /// by launches; so it does nothing while one is under way. For threads of the library: leaves the rank's
   /// device the current one. Throws nothing.
@@ -222,7 +225,7 @@ class Accelerator {
 
 /// The one symbol of libtutti_cuda.so. `version` guards against files of different builds side by side.
 inline constexpr const char* kAcceleratorEntry = "tuttiOpenAccelerator";
-inline constexpr const char* kAcceleratorVersion = "2";  ///< of this header; raised with every change of it
+inline constexpr const char* kAcceleratorVersion = "3";  ///< of this header; raised with every change of it
 using AcceleratorEntry = Accelerator* (*)(const char* version);
 
 }  // namespace tutti

@@ -261,6 +261,10 @@ void CudaGpuRank::meetRegions() noexcept {
   isDone();
   if (!parts_->regions.hasNews()) return;
   // Not given back: a thread that never chose a device would get a context on the first one.
+bool CudaGpuRank::isStillIn(std::uint32_t region, const void* address) const {
+  return parts_->regions.isStillIn(region, address);
+}
+
   if (!succeeded(cudaSetDevice(device_))) return;
   try {
     parts_->regions.meet(isIdle());

@@ -53,6 +53,7 @@ class CudaGpuRank final : public GpuRank {
 
   std::uint32_t publish(void* buffer, std::size_t bytes, std::string* note) override;
   bool withdraw(std::uint32_t region, std::chrono::milliseconds limit) override;
+  bool isStillIn(std::uint32_t region, const void* address) const override;
   void meetRegions() noexcept override;
 
   void stop() noexcept override;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "transports/cuda_ipc/driver.h"
+
 namespace tutti {
 
 PeerRegions::PeerRegions(OpenedMemory& opened, const Allocations& allocations, const CudaLinks& links,
@@ -26,6 +28,7 @@ PeerRegions::PeerRegions(OpenedMemory& opened, const Allocations& allocations, c
 }
 
 std::uint32_t PeerRegions::publish(const void* buffer, std::size_t bytes, std::string* note) {
+  allocations_.requireInside(buffer, bytes);
   if (peers_.size() < 2) {
     *note = peers_.empty() ? "so many ranks on one host do not map each other's memory"
                            : "no other rank on this host could map it";
@@ -38,7 +41,7 @@ std::uint32_t PeerRegions::publish(const void* buffer, std::size_t bytes, std::s
     return 0;
   }
   ExportedMemory exported;
-  if (!allocations_.exportMemory(buffer, bytes, &exported, note)) return 0;
+  if (!allocations_.exportMemory(buffer, &exported, note)) return 0;
   for (std::size_t tried = 0; tried < GpuRegionTable::kSize; ++tried) {
     last_number_ = last_number_ + 1 == GpuRegionEntry::kOpening ? 1 : last_number_ + 1;
     GpuRegionEntry& entry = own_->entry(last_number_);
@@ -49,6 +52,8 @@ std::uint32_t PeerRegions::publish(const void* buffer, std::size_t bytes, std::s
     entry.address = reinterpret_cast<std::uintptr_t>(buffer);
     entry.offset = exported.offset;
     entry.bytes = bytes;
+    allocation_ids_[last_number_ % GpuRegionTable::kSize].store(allocationId(buffer),
+                                                                std::memory_order_relaxed);
     entry.number.store(last_number_, std::memory_order_release);
     own_->changes.fetch_add(1, std::memory_order_release);
     return last_number_;
@@ -65,6 +70,11 @@ void PeerRegions::withdraw(std::uint32_t region) {
 bool PeerRegions::areClosed(std::uint32_t region) const {
   return std::ranges::all_of(own_->entry(region).mapped,
                              [](const auto& mapped) { return mapped.load(std::memory_order_seq_cst) == 0; });
+}
+
+bool PeerRegions::isStillIn(std::uint32_t region, const void* address) const {
+  const auto& id = allocation_ids_[region % GpuRegionTable::kSize];
+  return allocationId(address) == id.load(std::memory_order_relaxed);
 }
 
 bool PeerRegions::hasNews() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -17,8 +18,8 @@
 
 namespace tutti {
 
-/// The regions of one rank. Used by one thread at a time, with the rank's device current, except for
-/// areClosed(). Throws Error where CUDA's memory for the table cannot be had, else nothing.
+/// The regions of one rank. Used by one thread at a time, with the rank's device current, except where noted.
+/// Throws Error where CUDA's memory for the table cannot be had, and where noted.
 class PeerRegions {
  public:
   PeerRegions(OpenedMemory& opened, const Allocations& allocations, const CudaLinks& links,
@@ -26,12 +27,15 @@ class PeerRegions {
   PeerRegions(const PeerRegions&) = delete;
   PeerRegions& operator=(const PeerRegions&) = delete;
 
-  /// See GpuRank::publish.
+  /// See GpuRank::publish. Throws Error(ncclInvalidArgument) for bytes beyond the allocation.
   std::uint32_t publish(const void* buffer, std::size_t bytes, std::string* note);
   /// The peers learn that the region is gone. Its memory may be freed once areClosed().
   void withdraw(std::uint32_t region);
   /// Whether no peer has the region mapped. Any thread.
   bool areClosed(std::uint32_t region) const;
+
+  /// See GpuRank::isStillIn. Any thread.
+  bool isStillIn(std::uint32_t region, const void* address) const;
 
   /// Whether peers have published or withdrawn regions since meet().
   bool hasNews() const;
@@ -74,6 +78,8 @@ class PeerRegions {
   std::size_t self_;  ///< this rank's place on its host
   GpuRegionTable* own_ = nullptr;
   std::uint32_t last_number_ = 0;
+  std::array<std::atomic<std::uint64_t>, GpuRegionTable::kSize>
+      allocation_ids_{};     ///< of this rank's regions
   std::vector<Peer> peers_;  ///< by place; this rank's own is unused
   OwnedPinnedMemory<std::byte> table_;
 };

@@ -125,6 +125,15 @@ TEST(Gpus, WithoutPeerAccessMemoryOfTheHostIsUsed) {
 }
 
 TEST(Gpus, WhatTheyCannotReachIsRefused) {
+TEST(Gpus, ABufferThatIsFreedWhileRegisteredIsNoticed) {
+  const Environment lends{{"TUTTI_LEND_BYTES", "1000"}, {"NCCL_DEBUG", "WARN"}};
+  for (const auto& result : group(2, {"free-registered"}, emulated(2, lends)).wait()) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.err.find("800000 bytes at "), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("were freed while registered"), std::string::npos) << result.err;
+  }
+}
+
   expectSuccess(group(2, {"refuse"}, emulated(2)).wait());
   expectSuccess(group(2, {"refuse-gpu-memory"}, emulated(1, {{"TUTTI_DEVICE", "host"}})).wait());
 }

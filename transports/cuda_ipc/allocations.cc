@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "transports/cuda_ipc/driver.h"
+#include "tutti/error.h"
 
 namespace tutti {
 namespace {
@@ -64,7 +65,7 @@ bool Allocations::free(void* address) {
   return !block.empty();
 }
 
-std::pair<std::byte*, std::size_t> Allocations::find(const void* address) const {
+std::pair<const std::byte*, std::size_t> Allocations::find(const void* address) const {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   const std::scoped_lock lock(mutex_);
   const auto after = blocks_.upper_bound(at);
@@ -80,19 +81,31 @@ bool Allocations::isShareable(const void* address) const {
   return known && known->has_ipc;
 }
 
-bool Allocations::exportMemory(const void* address, std::size_t bytes, ExportedMemory* exported,
-                               std::string* reason) const {
+void Allocations::requireInside(const void* address, std::size_t bytes) const {
   auto [base, allocated] = find(address);
+  if (base == nullptr) {
+    const auto known = askDriver(address);
+    if (!known || !known->has_ipc) return;
+    base = known->base;
+    allocated = known->bytes;
+  }
+  const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - base);
+  if (bytes <= allocated - offset) return;
+  throw Error(ncclInvalidArgument,
+              fmt::format("ncclCommRegister: {} bytes at {} go beyond their allocation, which is {} bytes at "
+                          "{}. Is the size in bytes? Register each allocation by itself",
+                          bytes, address, allocated, static_cast<const void*>(base)));
+}
+
+bool Allocations::exportMemory(const void* address, ExportedMemory* exported, std::string* reason) const {
+  const std::byte* base = find(address).first;
   if (base == nullptr) {
     const auto known = askDriver(address);
     if (known && !known->has_ipc) {
       *reason = kNotShareable;
       return false;
     }
-    if (known) {
-      base = known->base;
-      allocated = known->bytes;
-    }
+    if (known) base = known->base;
   }
   if (const cudaError_t error = exportHandle(address, &exported->handle); error != cudaSuccess) {
     *reason = fmt::format("cudaIpcGetMemHandle: {}: {}", inWords(error),
@@ -104,10 +117,7 @@ bool Allocations::exportMemory(const void* address, std::size_t bytes, ExportedM
     return false;
   }
   exported->offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base);
-  if (exported->offset + bytes <= allocated) return true;
-  *reason = fmt::format("{} bytes from byte {} of an allocation of {} bytes are not one piece of memory",
-                        bytes, exported->offset, allocated);
-  return false;
+  return true;
 }
 
 }  // namespace tutti

@@ -45,10 +45,13 @@ class Allocations {
   /// where that cannot be told.
   bool isShareable(const void* address) const;
 
-  /// Exports the memory of a GPU that `bytes` at `address` are. False, with *reason set, where peers could
-  /// not open it.
-  bool exportMemory(const void* address, std::size_t bytes, ExportedMemory* exported,
-                    std::string* reason) const;
+  /// Throws Error(ncclInvalidArgument) where `bytes` at `address` go beyond an allocation of cudaMalloc.
+  /// Others may be mapped piecemeal: what lies behind a piece may belong to them.
+  void requireInside(const void* address, std::size_t bytes) const;
+
+  /// Exports the allocation of a GPU that `address` lies in. False, with *reason set, where peers could not
+  /// open it.
+  bool exportMemory(const void* address, ExportedMemory* exported, std::string* reason) const;
 
  private:
   struct Block {
@@ -56,7 +59,7 @@ class Allocations {
     std::size_t bytes;
   };
   /// The block that the address lies in; {nullptr, 0}: none.
-  std::pair<std::byte*, std::size_t> find(const void* address) const;
+  std::pair<const std::byte*, std::size_t> find(const void* address) const;
 
   mutable std::mutex mutex_;
   std::map<std::uintptr_t, Block> blocks_;  ///< by address

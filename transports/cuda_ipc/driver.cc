@@ -54,4 +54,13 @@ std::optional<DriverAllocation> askDriver(const void* address) {
   return found;
 }
 
+std::uint64_t allocationId(const void* address) {
+  const DriverFunctions& functions = driver();
+  if (functions.pointerGetAttribute == nullptr) return 0;
+  unsigned long long id = 0;
+  const auto at = reinterpret_cast<CUdeviceptr>(address);
+  if (functions.pointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, at) != CUDA_SUCCESS) return 0;
+  return id;
+}
+
 }  // namespace tutti

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 namespace tutti {
@@ -18,5 +19,9 @@ struct DriverAllocation {
 
 /// Nothing where the driver does not know the address, or does not offer these questions.
 std::optional<DriverAllocation> askDriver(const void* address);
+
+/// Another number for each allocation of the process, also for one that gets the address of one that was
+/// freed. 0 where the driver does not tell.
+std::uint64_t allocationId(const void* address);
 
 }  // namespace tutti
