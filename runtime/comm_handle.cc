@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -12,18 +13,21 @@
 namespace tutti {
 namespace {
 
-/// Makes a GPU the thread's current one for a while.
+enum class ThreadOf : std::uint8_t { program, library };
+
+/// Makes a GPU the thread's current one; for a while, in a thread of the program. One of the library never
+/// chose another: to give it the first GPU, which CUDA calls its current one, would take memory there.
 class CurrentGpu {
  public:
-  CurrentGpu(Accelerator* gpus, int device) : gpus_(gpus) {
-    if (gpus_ == nullptr) return;
-    before_ = gpus_->currentDevice();
-    gpus_->setDevice(device);
+  CurrentGpu(Accelerator* gpus, int device, ThreadOf thread)
+      : gpus_(gpus), is_given_back_(gpus != nullptr && thread == ThreadOf::program) {
+    if (is_given_back_) before_ = gpus_->currentDevice();
+    if (gpus_ != nullptr) gpus_->setDevice(device);
   }
   CurrentGpu(const CurrentGpu&) = delete;
   CurrentGpu& operator=(const CurrentGpu&) = delete;
   ~CurrentGpu() {
-    if (gpus_ == nullptr) return;
+    if (!is_given_back_) return;
     try {
       gpus_->setDevice(before_);
     } catch (const Error&) {
@@ -33,14 +37,15 @@ class CurrentGpu {
 
  private:
   Accelerator* gpus_;
+  bool is_given_back_;
   int before_ = -1;
 };
 
 /// Never throws: the handle learns how it ended.
-void make(const CommInit& init) noexcept {
+void make(const CommInit& init, ThreadOf thread) noexcept {
   try {
     auto& process = Process::instance();
-    const CurrentGpu current(init.gpus, init.handle->device());
+    const CurrentGpu current(init.gpus, init.handle->device(), thread);
     init.handle->become(std::make_unique<Communicator>(process, process.settings(), init.nranks, init.id,
                                                        init.rank, init.gpus));
   } catch (const Error& error) {
@@ -53,7 +58,7 @@ void make(const CommInit& init) noexcept {
 
 std::thread makeInThread(const CommInit& init) {
   try {
-    return std::thread([init] { make(init); });
+    return std::thread([init] { make(init, ThreadOf::library); });
   } catch (const std::system_error& error) {
     init.handle->fail(Error(ncclSystemError, fmt::format("rank {} of {}: starting a thread to join: {}",
                                                          init.rank, init.nranks, error.what())));
@@ -129,7 +134,7 @@ ncclResult_t makeCommunicators(std::vector<CommInit> inits) {
     throw Error(ncclInvalidUsage, "a group holds blocking and non-blocking communicators. Use one kind");
   }
   if (inits.size() == 1) {
-    make(inits[0]);
+    make(inits[0], ThreadOf::program);
   } else {
     std::vector<std::thread> threads;
     threads.reserve(inits.size());

@@ -269,6 +269,9 @@ bool CudaGpuRank::isStillIn(std::uint32_t region, const void* address) const {
   try {
     parts_->regions.meet(isIdle());
   } catch (const Error& error) {
+  // First, and not given back: a thread that never chose a device would get a context on the first one.
+  const cudaError_t error = cudaSetDevice(device_);
+  if (!succeeded(error)) return noteFailure(fmt::format("cudaSetDevice({}): {}", device_, inWords(error)));
     noteFailure(error.what());
   }
 }

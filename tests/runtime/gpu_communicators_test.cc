@@ -109,6 +109,11 @@ TEST(Gpus, WithoutIpcMemoryOfTheHostIsUsedAndWhy) {
       group(2, {"conform", "8"}, emulated(2, {{"TUTTI_EMULATED_IPC", "0"}, {"NCCL_DEBUG", "WARN"}})).wait();
   expectSuccess(results);
   EXPECT_NE(results[0].err.find("GPU memory of rank 1 (pid "), std::string::npos) << results[0].err;
+TEST(Gpus, ThreadsOfTheLibraryKeepOffTheFirst) {
+  const auto result = alone({"leave-first"}, emulated(3));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
   EXPECT_NE(results[0].err.find("Their links go through pinned host memory"), std::string::npos);
 }
 

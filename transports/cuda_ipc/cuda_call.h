@@ -19,7 +19,9 @@ bool succeeded(cudaError_t error);
 void checkCuda(cudaError_t error, std::string_view what, std::string_view remedy = {});
 
 /// Makes a device current in this thread for a scope. Calls that take no device work on the current one.
-/// Where that fails, so do the calls in the scope.
+/// Where that fails, so do the calls in the scope. For threads of the program, which keep exactly the device
+/// they had: giving one back that the thread never chose takes memory of that GPU. Threads of the library
+/// choose theirs, and keep it.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int device) noexcept;
