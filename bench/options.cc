@@ -1,5 +1,7 @@
 #include "bench/options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -295,8 +297,19 @@ ParsedOptions parseOptions(const Collective& collective, int argc, char** argv, 
   return {.options = std::move(options), .exit_status = 0};
 }
 
-std::string conflictWithDevice(const Options& options, device::Kind kind) {
-  if (kind == device::Kind::host && options.graph > 0) return "-G: there are no CUDA graphs in host memory";
+std::string conflictWithDevices(const Options& options, device::Kind kind, int count) {
+  if (kind == device::Kind::host) {
+    return options.graph > 0 ? "-G: there are no CUDA graphs in host memory" : "";
+  }
+  const int ranks = options.threads * options.gpus;
+  if (options.null_stream && ranks > count) {
+    return fmt::format(
+        "-y 1: the {} ranks of a process share {} GPU(s), and the NULL stream of each: the kernel of one "
+        "would "
+        "wait for that of the other, which is queued behind it. Give each rank a GPU or a process, or leave "
+        "-y 1 away",
+        ranks, count);
+  }
   return {};
 }
 

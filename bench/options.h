@@ -66,8 +66,8 @@ struct ParsedOptions {
 };
 ParsedOptions parseOptions(const Collective& collective, int argc, char** argv, bool speaks);
 
-/// Why these options cannot work on such devices; empty when they can.
-std::string conflictWithDevice(const Options& options, device::Kind kind);
+/// Why these options cannot work on `count` such devices in each process; empty when they can.
+std::string conflictWithDevices(const Options& options, device::Kind kind, int count);
 
 /// Why these options cannot work with `nranks` ranks; empty when they can.
 std::string conflictWithWorld(const Options& options, const Collective& collective, int nranks);

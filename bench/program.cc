@@ -133,7 +133,7 @@ class Job {
         min_gbps_(minimumBandwidth()) {
     refuseUnsupportedEnvironment();
     for (const std::string& conflict :
-         {conflictWithDevice(options, devices.kind()),
+         {conflictWithDevices(options, devices.kind(), devices.count()),
           conflictWithWorld(options, collective, launch.nranks * ranks_here_)}) {
       if (!conflict.empty()) throw UsageError(conflict);
     }

@@ -29,6 +29,8 @@
 
 namespace tutti::perf {
 
+class Graphs;
+
 class Runner {
  public:
   /// `report` is null except where rank 0 is among the seats. All arguments outlive the object.
@@ -46,6 +48,7 @@ class Runner {
   Measurement measure(const Case& item, bool in_place);
   std::vector<double> timeIterations(const Case& item, bool in_place);
   std::vector<double> timeReplays(const std::function<void()>& iterate);
+  void replay(const Graphs& graphs) const;
   std::uint64_t checkOnce(const Case& item, bool in_place);
 
   void operate(bool in_place, std::size_t shift_bytes);

@@ -64,6 +64,25 @@ TEST(CudaPerf, GraphsStreamsAndRegistration) {
   }
 }
 
+TEST(CudaPerf, RanksOfAProcessDoNotShareANullStream) {
+  const CommandResult result = onGpus(1, 1, "all_gather_perf", kOneSize + Arguments{"-y", "1", "-t", "2"});
+  EXPECT_EQ(result.exit_code, 2) << result.out;
+  EXPECT_TRUE(contains(result.err, "-y 1: the 2 ranks of a process share 1 GPU(s)"));
+  expectGood(onGpus(1, 2, "all_gather_perf", kOneSize + Arguments{"-y", "1"}), 1);
+}
+
+/// Rank 1 goes on after one replay: another operation, which is a fault. Rank 0 would replay for an hour.
+TEST(CudaPerf, ReplaysEndWithTheFirstFault) {
+  const std::string command = binary("all_reduce_perf") +
+                              " --device cuda -b 4K -e 4K -n 1 -G $((TUTTI_RANK == 0 ? 100000000 : 1)) || "
+                              "test $TUTTI_RANK = 1";
+  const CommandResult result =
+      runCommand({"tutti-run", "--no-prefix", "--emulate-gpus", "2", "-n", "2", "sh", "-c", command});
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_TRUE(contains(result.err, "AllGather(")) << result.err;
+}
+
 TEST(CudaPerf, TypesAndOperationsSampled) {
   expectGood(onGpus(2, 2, "all_reduce_perf", kOneSize + Arguments{"-d", "bfloat16", "-o", "all"}), 6);
   expectGood(onGpus(2, 2, "reduce_scatter_perf", kOneSize + Arguments{"-d", "all", "-u", "1"}), 12);

@@ -21,14 +21,15 @@ Seat::~Seat() {
   if (stream_ != nullptr) device_->destroyStream(stream_);
 }
 
+void Seat::requireGood() const {
+  ncclResult_t state = ncclSuccess;
+  check(ncclCommGetAsyncError(comm(), &state));
+  check(state);
+}
+
 void Seat::finish() const {
   using std::chrono::steady_clock;
   constexpr auto kLook = std::chrono::milliseconds(50);
-  const auto requireGood = [this] {
-    ncclResult_t state = ncclSuccess;
-    check(ncclCommGetAsyncError(comm(), &state));
-    check(state);
-  };
   // Much may be queued behind what has failed: the failure is told before all of it has passed.
   for (auto next = steady_clock::now() + kLook; !device_->isDone(stream_);) {
     std::this_thread::yield();

@@ -40,6 +40,8 @@ class Seat {
   Device& device() const { return *device_; }
   cudaStream_t stream() const { return stream_; }
 
+  /// Throws the communicator's error, where it has one.
+  void requireGood() const;
   /// Waits for what is queued on the stream. Throws the communicator's error, where it has one.
   void finish() const;
 
