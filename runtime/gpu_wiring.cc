@@ -115,12 +115,32 @@ void abandonGpu(Process& process, Wiring& wiring, int rank, const StatusOf& stat
   process.gpus().graveyard().keep(std::move(remains));
 }
 
+std::string_view GpuWiring::wayTo(int rank) const {
+  const auto local = std::ranges::find(wiring_.locals, rank);
+  if (local == wiring_.locals.end()) return "network (tcp)";
+  if (!reaches_[static_cast<std::size_t>(local - wiring_.locals.begin())]) return "pinned host memory";
+  const PeerInfo& self = peerAt(local_);
+  const PeerInfo& peer = wiring_.peers[static_cast<std::size_t>(rank)];
+  return peer.process_token == self.process_token ? "peer access" : "CUDA IPC";
+}
+
+/// As "ranks 1-3 by CUDA IPC, rank 4 by network (tcp)".
 std::string GpuWiring::summary() const {
-  const auto reached = std::ranges::count(reaches_, true);
-  const auto others = localCount() - 1;
-  if (others == 0) return "";
-  return fmt::format("; GPU memory of {} of them in reach{}", reached,
-                     reached < others ? ", pinned host memory for the others" : "");
+  std::string text;
+  const auto nranks = static_cast<int>(wiring_.peers.size());
+  const int self = rankAt(local_);
+  for (int first = 0; first < nranks;) {
+    const std::string_view way = first != self ? wayTo(first) : "";
+    int last = first;
+    while (last + 1 < nranks && last + 1 != self && wayTo(last + 1) == way) ++last;
+    if (!way.empty()) {
+      text +=
+          fmt::format("{}rank{} by {}", text.empty() ? "" : ", ",
+                      first == last ? fmt::format(" {}", first) : fmt::format("s {}-{}", first, last), way);
+    }
+    first = last + 1;
+  }
+  return text;
 }
 
 }  // namespace tutti

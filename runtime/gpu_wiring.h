@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/bootstrap/bootstrap.h"
@@ -29,12 +30,13 @@ class GpuWiring {
   void open(Accelerator& gpus, const Settings& settings, const std::function<void()>& wake);
   /// After all have opened: finds out what worked. A meeting of all ranks.
   void settle();
-  /// What the other ranks of the host are reached by, for the log.
+  /// What each of the other ranks is reached by, for the log; empty: there are none.
   std::string summary() const;
 
   bool reaches(int local) const { return reaches_[static_cast<std::size_t>(local)]; }
 
  private:
+  std::string_view wayTo(int rank) const;
   void sayShared(const std::vector<GpuOffer>& offers) const;
   int localCount() const { return static_cast<int>(wiring_.locals.size()); }
   int rankAt(int local) const { return wiring_.locals[static_cast<std::size_t>(local)]; }

@@ -207,7 +207,8 @@ class Wirer {
     }
     std::map<std::string, int> used;
     for (const int rank : locals_) {
-      if (rank != rank_) ++used[transportBetween(self_, wiring_.peers[index(rank)])->name()];
+      if (request_.gpus == nullptr && rank != rank_)
+        ++used[transportBetween(self_, wiring_.peers[index(rank)])->name()];
     }
     for (const auto& [name, count] : used) {
       wiring_.summary += fmt::format("{}{} peer(s) by {}", wiring_.summary.empty() ? "" : ", ", count, name);
@@ -237,6 +238,7 @@ class Wirer {
     wiring_.control = std::make_unique<ControlPlane>(
         bootstrap_.takeTree(), nranks_, rank_, memoryOf(local_).status(),
         [network = wiring_.network.get()](int rank) { network->retire(rank); });
+    if (request_.gpus != nullptr) return;  // which say it themselves
     wiring_.summary +=
         fmt::format("{}{} peer(s) on {} other host(s) by tcp", wiring_.summary.empty() ? "" : ", ",
                     nranks_ - localCount(), wiring_.layout.hosts - 1);
@@ -294,7 +296,7 @@ class Wirer {
       wiring_.pinned.emplace_back(*request_.gpus, memory.bytes.data(), memory.bytes.size(), memory.owner);
     }
     gpu.start(wiring_.lanes, wiring_.packets);
-    wiring_.summary += gpu_->summary();
+    wiring_.summary = gpu_->summary();
   }
 
   /// What can be done with memory is tried between the ranks of a host, if they are not too many for that.
@@ -320,7 +322,7 @@ class Wirer {
     for (int local = 0; tries && local < localCount(); ++local) {
       wiring_.accepted[index(locals_[index(local)])] = memoryOf(local).access()[index(local_)];
     }
-    if (tries) sayAccess();
+    if (tries && request_.gpus == nullptr) sayAccess();
   }
 
   /// For people who wonder why large buffers are slow.
