@@ -191,11 +191,20 @@ class Comm {
     receive(data, count, dataTypeOf<T>(), peer, stream);
   }
 
-  /// Returns when every rank has called it. For communicators on host memory; on a GPU, reduce a word of GPU
-  /// memory and synchronize the stream.
+  /// Returns when every rank has called it. For communicators on host memory; one on a GPU throws
+  /// Error(ncclInvalidUsage): reduce a word of GPU memory there, and synchronize the stream.
   void barrier() {
     std::int32_t token = 0;
-    allReduce(&token, &token, 1, ncclSum);
+    try {
+      allReduce(&token, &token, 1, ncclSum);
+    } catch (const Error& error) {
+      if (error.code() != ncclInvalidArgument) throw;
+      throw Error(
+          ncclInvalidUsage,
+          std::string("barrier() serves communicators on host memory only. On a GPU, reduce a word of "
+                      "GPU memory and synchronize the stream (") +
+              error.what() + ")");
+    }
   }
 
   /// Waits for what is queued on streams; see ncclCommFinalize.
