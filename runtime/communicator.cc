@@ -332,6 +332,7 @@ ncclResult_t Communicator::asyncError() const {
   if (isFinalized()) return ncclSuccess;
   const auto failure = failureOfPeers(wiring_, rank_);
   if (!failure) return ncclSuccess;
+  if (gpu_work_ != nullptr) gpu_work_->noteLostOthers();
   process_.setLastError(fmt::format("rank {} of {}: {}", rank_, nranks_, failure->what()));
   return failure->code();
 }

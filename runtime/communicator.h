@@ -165,6 +165,7 @@ class Communicator final : public EndsWithProcess {
   GpuTask gpuCollective(const Task& task);
   GpuTask gpuTransfer(const Task& task);
   void requireReach(const Task& task) const;
+  void requireSound(bool is_collective);
   bool finishGpu(std::chrono::milliseconds limit);
   bool endGpu(std::chrono::milliseconds limit);
   void leaveRemains();

@@ -130,6 +130,16 @@ GpuTask Communicator::gpuTransfer(const Task& task) {
 void Communicator::requireSound(bool is_collective) {
   gpu_work_->adoptFault();
   if (fault_.tripped()) throw faultError();
+  // Those that are left may still exchange something in pairs.
+  if (!is_collective || !gpu_work_->hasLostOthers()) return;
+  if (const auto failure = failureOfPeers(wiring_, rank_)) {
+    fail(failure->code(), failure->what());
+    throw faultError();
+  }
+}
+
+void Communicator::launchOnGpu(const GpuTasks& tasks) {
+  requireSound(!tasks.collectives.empty());
   GpuLaunch launch{.streams = tasks.streams};
   for (const Task& task : tasks.collectives) launch.collectives.push_back(gpuCollective(task));
   for (const auto& [send, receive] : tasks.to_self) {

@@ -88,7 +88,7 @@ void GpuWork::tell(const GpuReport::Fault& fault) {
 }
 
 void GpuWork::adoptFault() {
-  if (around_.fault.tripped()) return;
+  if (around_.fault.tripped() || !gpu_.hasFault()) return;
   const GpuReport report = gpu_.report();
   if (!report.fault) return;
   tell(*report.fault);
@@ -111,6 +111,7 @@ Watched::Next GpuWork::attend() {
     if (around_.fault.tripped()) fail_(around_.fault.code(), around_.fault.message());
   }
   const bool runs = report.started != report.finished;
+  if (!hasLostOthers() && failureOfPeers(around_.wiring, around_.rank)) noteLostOthers();
   gpu_.meetRegions();
   return {.when_readable = false, .delay = runs ? kWhileRunning : kIdle};
 }

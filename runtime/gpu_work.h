@@ -1,6 +1,7 @@
 // The GPU half of a communicator: its kernels are launched here, and looked after while they run.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -50,6 +51,10 @@ class GpuWork final : public Watched {
   void stop() noexcept;
   /// A fault that a kernel has left becomes the communicator's, at once. Any thread.
   void adoptFault();
+  /// Somebody has found out that another rank failed or is gone. Any thread.
+  void noteLostOthers() noexcept { has_lost_others_.store(true, std::memory_order_relaxed); }
+  /// Whether somebody has; the Watcher looks, too.
+  bool hasLostOthers() const noexcept { return has_lost_others_.load(std::memory_order_relaxed); }
   /// The network is driven no more. After the last kernel.
   void endProxy() { proxy_.reset(); }
   /// Waits until no kernel runs, and lets go of the memory of other ranks. False when the limit came first.
@@ -72,6 +77,7 @@ class GpuWork final : public Watched {
   GpuRank& gpu_;
   const Surroundings& around_;
   std::function<void(ncclResult_t, const std::string&)> fail_;
+  std::atomic<bool> has_lost_others_{false};
   UniqueFd attention_;  ///< never readable
   std::unique_ptr<GpuProxy> proxy_;
   std::map<std::uint64_t, Attention> waits_;  ///< by serial; the Watcher's

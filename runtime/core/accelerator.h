@@ -188,6 +188,13 @@ class GpuRank {
   /// The report's number of kernels that have ended, cheaply.
   virtual std::uint64_t finished() const = 0;
   virtual GpuMoved moved() const = 0;
+  /// Whether the report has a fault, cheaply.
+  virtual bool hasFault() const = 0;
+  /// Whether graphs exist whose launches cannot call `wake`: announced() tells of them. Any thread; does not
+  /// call CUDA.
+  virtual bool mayRunUnannounced() const noexcept = 0;
+  /// Kernels that run, or ran, by such launches. Any thread; does not call CUDA.
+  virtual std::uint64_t announced() const noexcept = 0;
 
   /// Peers and descriptors of slots that arrived and were not received. After finish().
   virtual std::optional<std::pair<int, Descriptor>> unreceived() const = 0;

@@ -307,6 +307,20 @@ void CudaGpuRank::noteFailure(const std::string& text) {
   failure_ = text;
   has_failed_.store(true, std::memory_order_release);
 }
+bool CudaGpuRank::hasFault() const {
+  return control().fault.kind.load(std::memory_order_acquire) != 0 ||
+         has_failed_.load(std::memory_order_acquire);
+}
+
+bool CudaGpuRank::mayRunUnannounced() const noexcept {
+  return is_wake_refused_.load(std::memory_order_relaxed) && parts_->order.hasGraphs();
+}
+
+std::uint64_t CudaGpuRank::announced() const noexcept {
+  if (parts_->announced == nullptr) return 0;
+  return std::atomic_ref(*announcedWord()).load(std::memory_order_acquire);
+}
+
 
 /// Whether all work has ended, well or not.
 bool CudaGpuRank::isDone() {

@@ -59,6 +59,9 @@ class CudaGpuRank final : public GpuRank {
   void stop() noexcept override;
   GpuReport report() const override;
   std::uint64_t finished() const override;
+  bool hasFault() const override;
+  bool mayRunUnannounced() const noexcept override;
+  std::uint64_t announced() const noexcept override;
   GpuMoved moved() const override;
   std::optional<std::pair<int, Descriptor>> unreceived() const override;
   bool finish(std::chrono::milliseconds limit) override;

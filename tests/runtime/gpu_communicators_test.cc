@@ -223,3 +223,13 @@ TEST(Gpus, AbortEndsAKernelThatWaits) {
 
 }  // namespace
 }  // namespace tutti::test
+TEST(Gpus, WhatIsKnownOfAnotherRankIsToldByTheNextCall) {
+  for (const int hosts : {1, 2}) {
+    RankGroup ranks = group(3, {"gone"}, emulated(2, {{"TUTTI_EMULATOR_CHECK_LEAKS", "0"}}), hosts);
+    for (int rank = 0; rank < 2; ++rank) {
+      const auto result = ranks[rank].wait(seconds(60));
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+    }
+  }
+}
+

@@ -1,6 +1,7 @@
 // GPU memory and streams for tests, by CUDA's runtime.
 #pragma once
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "tests/harness/conformance.h"
+#include "tests/harness/transfers.h"
 
 namespace tutti::test {
 
@@ -81,5 +83,37 @@ class GpuStreamOfTest {
  private:
   cudaStream_t stream_ = nullptr;
 };
+
+inline std::vector<float> filled(std::size_t count, float value) { return std::vector<float>(count, value); }
+
+inline void requireAll(const GpuArray<float>& array, float value, const std::string& what) {
+  for (const float got : array.get()) {
+    require(got == value, what + ": expected " + std::to_string(value) + ", got " + std::to_string(got));
+  }
+}
+
+/// Sum of rank + 1 over all ranks.
+inline float sumOfRanks(int nranks) {
+  const int twice = nranks * (nranks + 1);
+  return static_cast<float>(twice) / 2;
+}
+
+inline void expectRefusal(ncclResult_t result, const std::string& words) {
+  require(result == ncclInvalidArgument, "refusal: " + std::string(ncclGetErrorString(result)));
+  const std::string said = ncclGetLastError(nullptr);
+  require(said.find(words) != std::string::npos, "expected: " + words + "\ngot: " + said);
+}
+
+/// Whether the process has a context on the GPU.
+inline bool isUsed(int device) {
+  void* found = nullptr;
+  checkCuda(cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &found, 12000, cudaEnableDefault),
+            "cuDevicePrimaryCtxGetState");
+  unsigned flags = 0;
+  int is_active = 0;
+  const auto state = reinterpret_cast<CUresult (*)(CUdevice, unsigned*, int*)>(found);
+  require(state(device, &flags, &is_active) == CUDA_SUCCESS, "cuDevicePrimaryCtxGetState failed");
+  return is_active != 0;
+}
 
 }  // namespace tutti::test

@@ -14,28 +14,19 @@
 #include "tests/harness/transfers.h"
 #include "tests/runtime/gpu_break.h"
 #include "tests/runtime/gpu_device.h"
+#include "tests/runtime/gpu_scenarios.h"
 
 namespace {
 
 using tutti::Comm;
 using tutti::test::checkCuda;
+using tutti::test::expectRefusal;
+using tutti::test::filled;
 using tutti::test::GpuArray;
 using tutti::test::GpuStreamOfTest;
 using tutti::test::require;
-
-std::vector<float> filled(std::size_t count, float value) { return std::vector<float>(count, value); }
-
-void requireAll(const GpuArray<float>& array, float value, const std::string& what) {
-  for (const float got : array.get()) {
-    require(got == value, what + ": expected " + std::to_string(value) + ", got " + std::to_string(got));
-  }
-}
-
-/// Sum of rank + 1 over all ranks.
-float sumOfRanks(int nranks) {
-  const int twice = nranks * (nranks + 1);
-  return static_cast<float>(twice) / 2;
-}
+using tutti::test::requireAll;
+using tutti::test::sumOfRanks;
 
 /// Sends and receives of every pair, also with itself, in one group; several per pair.
 void exchange(Comm& comm) {
@@ -80,53 +71,6 @@ void useStreams(Comm& comm) {
   requireAll(data, expected, "two streams");
 }
 
-/// A captured all-reduce and exchange, replayed, among eager work on another stream.
-void replay(Comm& comm, int times) {
-  const GpuStreamOfTest stream;
-  const GpuStreamOfTest eager;
-  const std::size_t count = 3000;
-  const GpuArray<float> in(filled(count, static_cast<float>(comm.rank() + 1)));
-  const GpuArray<float> out(count);
-  const GpuArray<float> other(count);
-  const GpuArray<float> sums(filled(count, 0.0F));
-  const int right = (comm.rank() + 1) % comm.size();
-  const int left = (comm.rank() + comm.size() - 1) % comm.size();
-  checkCuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
-  comm.allReduce(in.data(), out.data(), count, ncclSum, stream);
-  tutti::Group group;
-  comm.send(in.data(), count, right, stream);
-  comm.receive(other.data(), count, left, stream);
-  group.end();
-  cudaGraph_t graph = nullptr;
-  checkCuda(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
-  cudaGraphExec_t exec = nullptr;
-  checkCuda(cudaGraphInstantiate(&exec, graph, 0), "cudaGraphInstantiate");
-  for (int i = 0; i < times; ++i) {
-    if (i % 10 == 0) {
-      // Different data each time, so that a replay that does nothing is seen.
-      stream.synchronize();
-      in.set(filled(count, static_cast<float>(comm.rank() + 1 + i)));
-    }
-    checkCuda(cudaGraphLaunch(exec, stream), "cudaGraphLaunch");
-    if (i % 7 == 0) comm.allReduce(in.data(), sums.data(), count, ncclMax, eager);
-    if (i % 10 != 9) continue;
-    const int set_at = i - 9;
-    const auto first = static_cast<float>(set_at);
-    requireAll(out, sumOfRanks(comm.size()) + first * static_cast<float>(comm.size()), "replayed all-reduce");
-    requireAll(other, static_cast<float>(left + 1) + first, "replayed exchange");
-  }
-  stream.synchronize();
-  eager.synchronize();
-  cudaGraphExecDestroy(exec);
-  cudaGraphDestroy(graph);
-}
-
-void expectRefusal(ncclResult_t result, const std::string& words) {
-  require(result == ncclInvalidArgument, "refusal: " + std::string(ncclGetErrorString(result)));
-  const std::string said = ncclGetLastError(nullptr);
-  require(said.find(words) != std::string::npos, "expected: " + words + "\ngot: " + said);
-}
-
 /// What cannot work is refused with the address and what it is, and the communicator goes on.
 void refuse(Comm& comm) {
   std::vector<float> host(100);
@@ -159,6 +103,14 @@ void refuse(Comm& comm) {
                   "is memory of GPU " + std::to_string(other) +
                       ", but this communicator works on memory of GPU " + std::to_string(device));
   }
+  try {
+    comm.barrier();
+    require(false, "barrier() on a GPU");
+  } catch (const tutti::Error& error) {
+    require(error.code() == ncclInvalidUsage, error.what());
+    require(std::string(error.what()).starts_with("barrier() serves communicators on host memory only"),
+            error.what());
+  }
   ncclRedOp_t scaled{};
   tutti::check(ncclRedOpCreatePreMulSum(&scaled, host.data(), ncclFloat, ncclScalarDevice, comm.handle()));
   expectRefusal(ncclAllReduce(good.data(), good.data(), 100, ncclFloat, scaled, comm.handle(), nullptr),
@@ -179,33 +131,6 @@ void refuseGpuMemory(Comm& comm) {
                 "is memory of GPU 0, but this communicator works on host memory");
   comm.allReduce(host.data(), host.data(), 100, ncclSum);
   require(host[99] == static_cast<float>(comm.size()), "wrong sum");
-}
-
-/// Registered buffers are worked on in place, once the peers have mapped them.
-void registerBuffers(Comm& comm) {
-  const std::size_t count = 200'000;
-  const GpuArray<float> data(filled(count, 1.0F));
-  void* registration = nullptr;
-  tutti::check(ncclCommRegister(comm.handle(), data.data(), count * sizeof(float), &registration));
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  int rounds = 0;
-  // All ranks leave the loop after the same round: they agree by what they reduce.
-  const GpuArray<float> done(filled(1, 0.0F));
-  for (bool is_seen = false; !is_seen; ++rounds) {
-    data.set(filled(count, 1.0F));
-    comm.allReduce(data.data(), data.data(), count, ncclSum);
-    requireAll(data, static_cast<float>(comm.size()), "registered");
-    const bool reads = comm.statistics().payload_read_bytes > 0;
-    done.set({reads || std::chrono::steady_clock::now() > end ? 1.0F : 0.0F});
-    comm.allReduce(done.data(), done.data(), 1, ncclMin);
-    is_seen = done.get()[0] != 0;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  require(comm.statistics().payload_read_bytes > 0, "nothing was read in place");
-  tutti::check(ncclCommDeregister(comm.handle(), registration));
-  data.set(filled(count, 1.0F));
-  comm.allReduce(data.data(), data.data(), count, ncclSum);
-  requireAll(data, static_cast<float>(comm.size()), "deregistered");
 }
 
 /// Calls visit(collective and operation) for each that there is, with a type.
@@ -266,6 +191,24 @@ void breakLast(Comm& comm) {
   throw std::runtime_error(state == ncclSuccess ? "nobody noticed" : ncclGetLastError(comm.handle()));
 }
 
+/// Once ncclCommGetAsyncError has told of a rank that is gone, calls do, too, at once.
+void callWhenOneIsGone(Comm& comm) {
+  const GpuArray<float> data(filled(100, 1.0F));
+  ncclResult_t state = ncclSuccess;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (state == ncclSuccess && std::chrono::steady_clock::now() < end) {
+    tutti::check(ncclCommGetAsyncError(comm.handle(), &state));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  const std::string known = ncclGetLastError(comm.handle());
+  require(state == ncclRemoteError, "nobody noticed: " + known);
+  const ncclResult_t called =
+      ncclAllReduce(data.data(), data.data(), 100, ncclFloat, ncclSum, comm.handle(), nullptr);
+  require(called == ncclRemoteError, "the call returned " + std::string(ncclGetErrorString(called)));
+  require(known == ncclGetLastError(comm.handle()),
+          "the call said: " + std::string(ncclGetLastError(nullptr)));
+}
+
 void loop(Comm& comm) {
   const GpuArray<float> data(10'000);
   for (;;) {
@@ -313,6 +256,38 @@ void driveAll(int count) {
   for (ncclComm_t comm : comms) tutti::check(ncclCommDestroy(comm));
 }
 
+/// Threads of the library do not use the first GPU, which CUDA gives to a thread that chose none; the
+/// program's thread keeps its own.
+void leaveFirstGpu() {
+  const ncclUniqueId id = tutti::test::newId();
+  ncclComm_t comms[2] = {};
+  tutti::check(ncclGroupStart());
+  for (int rank = 0; rank < 2; ++rank) {
+    checkCuda(cudaSetDevice(rank + 1), "cudaSetDevice");
+    tutti::check(ncclCommInitRank(&comms[rank], 2, id, rank));
+  }
+  tutti::check(ncclGroupEnd());
+  {
+    checkCuda(cudaSetDevice(1), "cudaSetDevice");
+    const GpuArray<float> first(filled(1000, 1.0F));
+    checkCuda(cudaSetDevice(2), "cudaSetDevice");
+    const GpuArray<float> second(filled(1000, 2.0F));
+    tutti::Group group;
+    tutti::check(ncclAllReduce(first.data(), first.data(), 1000, ncclFloat, ncclSum, comms[0], nullptr));
+    tutti::check(ncclAllReduce(second.data(), second.data(), 1000, ncclFloat, ncclSum, comms[1], nullptr));
+    group.end();
+    requireAll(second, 3, "two GPUs");
+    // The Watcher looks every tenth of a second.
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+  for (ncclComm_t comm : comms) tutti::check(ncclCommDestroy(comm));
+  int device = -1;
+  checkCuda(cudaGetDevice(&device), "cudaGetDevice");
+  require(device == 2, "the current device is " + std::to_string(device));
+  require(tutti::test::isUsed(2) && tutti::test::isUsed(1), "the emulator does not tell which GPUs are used");
+  require(!tutti::test::isUsed(0), "GPU 0 was used");
+}
+
 /// Ranks as threads, each with a GPU.
 void runThreads(int nranks) {
   tutti::test::useGpuMemory();
@@ -332,6 +307,8 @@ void runThreads(int nranks) {
 void run(const std::string& what, const std::string& argument) {
   if (what == "drive-all") return driveAll(std::stoi(argument));
   if (what == "threads") return runThreads(std::stoi(argument));
+  if (what == "leave-first") return leaveFirstGpu();
+  if (what == "destroy-queued") return tutti::test::destroyWhileQueued();
   int devices = 0;
   // Also makes the process use CUDA. Where there is no GPU, the communicator says so.
   const bool has_gpu = cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
@@ -348,12 +325,16 @@ void run(const std::string& what, const std::string& argument) {
   }
   if (what == "exchange") return exchange(comm);
   if (what == "streams") return useStreams(comm);
-  if (what == "replay") return replay(comm, std::stoi(argument));
+  if (what == "replay") return tutti::test::replay(comm, std::stoi(argument));
+  if (what == "replay-alone") return tutti::test::replayAlone(comm, std::stoi(argument));
   if (what == "refuse") return refuse(comm);
   if (what == "refuse-gpu-memory") return refuseGpuMemory(comm);
-  if (what == "register") return registerBuffers(comm);
+  if (what == "register") return tutti::test::registerBuffers(comm);
+  if (what == "free-registered") return tutti::test::freeRegistered(comm);
   if (what == "bits") return sayBits(comm, argument == "gpu");
   if (what == "once") return allReduceOnce(comm, std::stoul(argument));
+  if (what == "gone" && is_last) ::_exit(0);
+  if (what == "gone") return callWhenOneIsGone(comm);
   if (what == "differ") return allReduceOnce(comm, is_last ? 50 : 100);
   if (what == "absent" && is_last) ::pause();
   if (what == "absent") return allReduceOnce(comm, 100);

@@ -1,0 +1,21 @@
+// What a rank of gpu_rank_program does with graphs and with registered buffers. Throws where something is
+// wrong.
+#pragma once
+
+#include "tutti/tutti.h"
+
+namespace tutti::test {
+
+/// A captured all-reduce and exchange, replayed, among eager work on another stream.
+void replay(Comm& comm, int times);
+/// The same with nothing eager, and pauses.
+void replayAlone(Comm& comm, int times);
+/// Two ranks as threads end their communicator while replays are queued that cannot have started.
+void destroyWhileQueued();
+
+/// Registered buffers are worked on in place, once the peers have mapped them.
+void registerBuffers(Comm& comm);
+/// A registered buffer is freed, and another gets its address.
+void freeRegistered(Comm& comm);
+
+}  // namespace tutti::test
