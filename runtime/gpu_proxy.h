@@ -27,11 +27,16 @@ class GpuProxy {
 
   /// One more kernel is about to run. From any thread, also one of CUDA's own; takes no lock.
   void wake() noexcept;
+  /// A graph was captured whose launches cannot wake it, see GpuRank::mayRunUnannounced(): while there are
+  /// such, it looks for them every millisecond, every four once it has seen none for a second.
+  void lookOut() noexcept { knock(); }
   /// Kernels may never end any more: from now on nobody is served.
   void stop() noexcept;
 
  private:
+  void knock() noexcept;
   void serve();
+  bool sleep();
   bool hasWork() const;
   bool pass();
 
@@ -39,7 +44,8 @@ class GpuProxy {
   const GpuRank& gpu_;
   std::vector<int> peers_;
   UniqueFd wakeup_;
-  std::atomic<std::uint64_t> expected_{0};  ///< kernels that were announced
+  std::atomic<std::uint64_t> expected_{0};  ///< kernels that wake() has announced
+  std::uint64_t seen_ = 0;                  ///< kernels that announced themselves, as of the last look
   std::atomic<bool> stopping_{false};
   std::thread thread_;  ///< last: it uses all of the above
 };

@@ -43,6 +43,7 @@ void GpuWork::launch(const GpuLaunch& launch) {
   for (const GpuStream other : launch.streams) {
     if (other != stream) gpu_.order(stream, other);
   }
+  if (proxy_ != nullptr && !wakes && gpu_.mayRunUnannounced()) proxy_->lookOut();
 }
 
 void GpuWork::stop() noexcept {
@@ -110,8 +111,8 @@ Watched::Next GpuWork::attend() {
     // A monitor tripped it; now it is told to all.
     if (around_.fault.tripped()) fail_(around_.fault.code(), around_.fault.message());
   }
-  const bool runs = report.started != report.finished;
   if (!hasLostOthers() && failureOfPeers(around_.wiring, around_.rank)) noteLostOthers();
+  const bool runs = report.started != report.finished;
   gpu_.meetRegions();
   return {.when_readable = false, .delay = runs ? kWhileRunning : kIdle};
 }

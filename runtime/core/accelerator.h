@@ -76,7 +76,8 @@ struct GpuRankOptions {
   std::vector<GpuRegionTable*> regions = {};  ///< of the ranks of this host, in order
   std::uint64_t wait_limit_ns = 0;
   /// Set where there are links with other hosts: somebody has to move what kernels post. A captured launch
-  /// calls it whenever it runs (a host node before the kernel); it does not block and does not call CUDA.
+  /// calls it whenever it runs (a host node before the kernel), unless CUDA refuses that, see
+  /// GpuRank::mayRunUnannounced(); it does not block and does not call CUDA.
   std::function<void()> wake = {};
 };
 
@@ -172,10 +173,10 @@ class GpuRank {
   virtual std::uint32_t publish(void* buffer, std::size_t bytes, std::string* note) = 0;
   /// Returns when all peers have closed the region, or after `limit`, then false.
   virtual bool withdraw(std::uint32_t region, std::chrono::milliseconds limit) = 0;
-  /// Sees whether CUDA still works for this process, which report() then tells; maps what peers have
   /// Whether `address` still lies in the allocation that was published, and not in one that got its place.
   /// Asks the driver: about as much as a look at a pointer's kind. Any thread.
   virtual bool isStillIn(std::uint32_t region, const void* address) const = 0;
+  /// Sees whether CUDA still works for this process, which report() then tells; maps what peers have
   /// published and, unless a kernel of this rank is running or queued, closes what they withdrew. Also done
   /// by launches; so it does nothing while one is under way. For threads of the library: leaves the rank's
   /// device the current one. Throws nothing.
@@ -187,7 +188,6 @@ class GpuRank {
   virtual GpuReport report() const = 0;
   /// The report's number of kernels that have ended, cheaply.
   virtual std::uint64_t finished() const = 0;
-  virtual GpuMoved moved() const = 0;
   /// Whether the report has a fault, cheaply.
   virtual bool hasFault() const = 0;
   /// Whether graphs exist whose launches cannot call `wake`: announced() tells of them. Any thread; does not
@@ -195,11 +195,12 @@ class GpuRank {
   virtual bool mayRunUnannounced() const noexcept = 0;
   /// Kernels that run, or ran, by such launches. Any thread; does not call CUDA.
   virtual std::uint64_t announced() const noexcept = 0;
+  virtual GpuMoved moved() const = 0;
 
   /// Peers and descriptors of slots that arrived and were not received. After finish().
   virtual std::optional<std::pair<int, Descriptor>> unreceived() const = 0;
-  /// Waits until the kernels are done; false when the limit came first. Then closes what it opened of peers.
-  /// May be called again; no launch may follow.
+  /// Waits until the kernels are done, replays that are queued included; false when the limit came first.
+  /// Then closes what it opened of peers. May be called again; no launch may follow.
   virtual bool finish(std::chrono::milliseconds limit) = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "kernels/cuda/count_launch.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "runtime/cuda/hardware_queues.h"
 #include "runtime/cuda/kernel_report.h"
@@ -17,6 +18,7 @@ using std::chrono::steady_clock;
 
 CudaGpuRank::Parts::Parts(OpenedMemory& opened, const Allocations& allocations, const GpuRankOptions& options)
     : control(allocatePinned(sizeof(CudaControl), "the control of kernels")),
+      announced(options.wake ? allocatePinned(sizeof(std::uint64_t), "the count of replays") : nullptr),
       stream(makeStream()),
       links(opened, options),
       regions(opened, allocations, links, options) {}
@@ -112,6 +114,7 @@ void CudaGpuRank::start(std::span<const LinkRow> lanes, const LinkRow& packets) 
   copyToDevice(rank(), &made, sizeof(made));
   checkCuda(loadCudaKernels(), fmt::format("loading Tutti's kernels on GPU {}", device_),
             "Was Tutti built for this GPU (TUTTI_CUDA_ARCHITECTURES)?");
+  if (options_.wake) checkCuda(loadCountLaunch(), "loading a kernel that counts replays");
 }
 
 // Work.
@@ -160,7 +163,7 @@ void CudaGpuRank::inOrder(GpuStream stream, const Queue& queue) {
 
 void CudaGpuRank::launchCollective(const GpuTask& task, GpuStream stream) {
   inOrder(stream, [&](bool is_captured) {
-    if (is_captured && options_.wake) wakeBefore(stream);
+    if (is_captured && options_.wake) announceBefore(stream);
     checkCuda(tutti::launchCollective({.rank = rank(), .task = taskOf(task)}, stream),
               fmt::format("launching {}", describe(task.plan.descriptor)));
   });
@@ -174,7 +177,7 @@ void CudaGpuRank::launchTransfers(std::span<const std::vector<GpuTask>> queues, 
   inOrder(stream, [&](bool is_captured) {
     TaskLists::List& list = parts_->lists.take(tasks, blocks);
     const std::uint64_t most_bytes = fill(list, queues, blocks);
-    if (is_captured && options_.wake) wakeBefore(stream);
+    if (is_captured && options_.wake) announceBefore(stream);
     checkCuda(tutti::launchTransfers({.rank = rank(), .tasks = list.tasks, .first = list.first},
                                      static_cast<std::uint32_t>(blocks), most_bytes, stream),
               fmt::format("launching {} transfers", tasks));
@@ -204,9 +207,15 @@ std::uint64_t CudaGpuRank::fill(const TaskLists::List& list, std::span<const std
   return most_bytes;
 }
 
-void CudaGpuRank::wakeBefore(GpuStream stream) {
-  const auto wake = [](void* options) { static_cast<GpuRankOptions*>(options)->wake(); };
-  checkCuda(cudaLaunchHostFunc(stream, wake, &options_), "cudaLaunchHostFunc");
+void CudaGpuRank::announceBefore(GpuStream stream) {
+  if (!is_wake_refused_.load(std::memory_order_relaxed)) {
+    const auto wake = [](void* options) { static_cast<GpuRankOptions*>(options)->wake(); };
+    const cudaError_t error = cudaLaunchHostFunc(stream, wake, &options_);
+    if (error != cudaErrorNotSupported) return checkCuda(error, "cudaLaunchHostFunc");
+    succeeded(error);
+    is_wake_refused_.store(true, std::memory_order_relaxed);
+  }
+  checkCuda(launchCountLaunch(announcedWord(), stream), "launching a kernel that counts replays");
 }
 
 void CudaGpuRank::copy(void* to, const void* from, std::size_t bytes, GpuStream stream) {
@@ -252,26 +261,24 @@ bool CudaGpuRank::withdraw(std::uint32_t region, milliseconds limit) {
   return true;
 }
 
-void CudaGpuRank::meetRegions() noexcept {
-  // A launch may wait for room in its queue; it meets them itself.
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock || is_finished_) return;
-  const RelaxedCapture relaxed;
-  // Notes it where a kernel, of this library or not, has broken the GPU for the process.
-  isDone();
-  if (!parts_->regions.hasNews()) return;
-  // Not given back: a thread that never chose a device would get a context on the first one.
 bool CudaGpuRank::isStillIn(std::uint32_t region, const void* address) const {
   return parts_->regions.isStillIn(region, address);
 }
 
-  if (!succeeded(cudaSetDevice(device_))) return;
-  try {
-    parts_->regions.meet(isIdle());
-  } catch (const Error& error) {
+void CudaGpuRank::meetRegions() noexcept {
+  // A launch may wait for room in its queue; it meets them itself.
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock || is_finished_) return;
   // First, and not given back: a thread that never chose a device would get a context on the first one.
   const cudaError_t error = cudaSetDevice(device_);
   if (!succeeded(error)) return noteFailure(fmt::format("cudaSetDevice({}): {}", device_, inWords(error)));
+  const RelaxedCapture relaxed;
+  // Notes it where a kernel, of this library or not, has broken the GPU for the process.
+  isDone();
+  if (!parts_->regions.hasNews()) return;
+  try {
+    parts_->regions.meet(isIdle());
+  } catch (const Error& error) {
     noteFailure(error.what());
   }
 }
@@ -300,13 +307,6 @@ GpuReport CudaGpuRank::report() const {
 
 std::uint64_t CudaGpuRank::finished() const { return control().finished.load(std::memory_order_acquire); }
 
-GpuMoved CudaGpuRank::moved() const { return readMoved(control()); }
-
-void CudaGpuRank::noteFailure(const std::string& text) {
-  if (has_failed_.load(std::memory_order_relaxed)) return;
-  failure_ = text;
-  has_failed_.store(true, std::memory_order_release);
-}
 bool CudaGpuRank::hasFault() const {
   return control().fault.kind.load(std::memory_order_acquire) != 0 ||
          has_failed_.load(std::memory_order_acquire);
@@ -321,6 +321,13 @@ std::uint64_t CudaGpuRank::announced() const noexcept {
   return std::atomic_ref(*announcedWord()).load(std::memory_order_acquire);
 }
 
+GpuMoved CudaGpuRank::moved() const { return readMoved(control()); }
+
+void CudaGpuRank::noteFailure(const std::string& text) {
+  if (has_failed_.load(std::memory_order_relaxed)) return;
+  failure_ = text;
+  has_failed_.store(true, std::memory_order_release);
+}
 
 /// Whether all work has ended, well or not.
 bool CudaGpuRank::isDone() {

@@ -71,8 +71,9 @@ class CudaGpuRank final : public GpuRank {
   struct Parts {
     Parts(OpenedMemory& opened, const Allocations& allocations, const GpuRankOptions& options);
     OwnedPinnedMemory<std::byte> control;
-    OwnedStream stream;                 ///< for copies of the host
-    OwnedDeviceMemory<std::byte> rank;  ///< a CudaRank, then its link ends
+    OwnedPinnedMemory<std::byte> announced;  ///< a word, see launchCountLaunch(); none inside one host
+    OwnedStream stream;                      ///< for copies of the host
+    OwnedDeviceMemory<std::byte> rank;       ///< a CudaRank, then its link ends
     WorkOrder order;
     TaskLists lists;
     CudaLinks links;
@@ -84,8 +85,9 @@ class CudaGpuRank final : public GpuRank {
   /// Queues work on the stream in the rank's order; queue(is_captured) does it.
   template <class Queue>
   void inOrder(GpuStream stream, const Queue& queue);
-  /// Whenever the captured work runs, somebody is told beforehand.
-  void wakeBefore(GpuStream stream);
+  /// Whenever the captured work runs, somebody is told beforehand, or can see it.
+  void announceBefore(GpuStream stream);
+  std::uint64_t* announcedWord() const { return reinterpret_cast<std::uint64_t*>(parts_->announced.get()); }
   CudaTask taskOf(const GpuTask& task) const;
   std::uint64_t fill(const TaskLists::List& list, std::span<const std::vector<GpuTask>> queues,
                      std::size_t blocks) const;
@@ -103,6 +105,7 @@ class CudaGpuRank final : public GpuRank {
   std::atomic<bool> has_failed_ = false;  ///< release, after failure_ was written once
   std::string failure_;
   bool is_finished_ = false;
+  std::atomic<bool> is_wake_refused_ = false;  ///< CUDA takes no host function into graphs
 };
 
 }  // namespace tutti

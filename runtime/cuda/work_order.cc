@@ -31,6 +31,7 @@ bool WorkOrder::begin(cudaStream_t stream) {
     const bool is_ordered = !was_captured_ && (follows || !stream_);
     if (!is_ordered) checkCuda(cudaStreamWaitEvent(stream, last_.get()), kWait);
   } else if (capture != capture_) {
+    graphs_.add(stream);
     checkCuda(cudaStreamWaitEvent(stream, last_.get(), cudaEventWaitExternal), kWait);
   } else if (!follows) {
     checkCuda(cudaStreamWaitEvent(stream, inside_.get()), kWait);

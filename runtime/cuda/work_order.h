@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "runtime/cuda/captured_graphs.h"
 #include "transports/cuda_ipc/cuda_call.h"
 
 namespace tutti {
@@ -30,13 +31,17 @@ class WorkOrder {
   /// What is queued on `after` from now on waits for what is queued on `before` by now.
   void join(cudaStream_t before, cudaStream_t after);
 
-  /// Whether all work has run, replays that have started included. Throws Error where a kernel broke.
+  /// Whether all work has run, replays that are queued included: a record in a graph counts from the launch
+  /// of the graph on. Throws Error where a kernel broke.
   bool isDone() const;
+  /// Whether graphs hold work, so that there may be replays. Any thread.
+  bool hasGraphs() const noexcept { return graphs_.exist(); }
 
  private:
   OwnedEvent last_;
   OwnedEvent inside_;  ///< the latest work of the capture capture_
   OwnedEvent fork_;
+  CapturedGraphs graphs_;
   // Of the latest piece of work.
   std::optional<std::uint64_t> capture_;  ///< nothing: it was queued directly
   std::optional<std::uint64_t> stream_;   ///< id, which no other stream ever gets; nothing: no piece yet

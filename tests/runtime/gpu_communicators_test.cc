@@ -69,6 +69,19 @@ TEST_P(GpuRanks, WorkOnSeveralStreamsIsSerial) {
   expectSuccess(group(nranks, {"streams"}, emulated(gpus), hosts).wait());
 }
 
+TEST(Gpus, GraphsReplayWhereTheyTakeNoHostFunction) {
+  const Environment refused{{"TUTTI_EMULATED_HOST_NODES", "0"}, {"NCCL_DEBUG", "INFO"}};
+  const auto results = group(2, {"replay", "40"}, emulated(1, refused), 2).wait();
+  expectSuccess(results);
+  EXPECT_NE(results[0].err.find(": rank 1 by network (tcp);"), std::string::npos) << results[0].err;
+  expectSuccess(group(2, {"replay-alone", "10"}, emulated(1, refused), 2).wait());
+}
+
+TEST(Gpus, TheEndWaitsForReplaysThatAreQueued) {
+  const auto result = alone({"destroy-queued"}, emulated(2));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
 class GpuPlans : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(All, GpuPlans, testing::Values("ring", "direct", "one_shot", "direct/packets"));
 
@@ -88,9 +101,17 @@ TEST_P(GpuPlans, GiveTheBitsOfTheHost) {
 
 TEST(Gpus, RanksAsThreads) {
   for (const int nranks : {2, 4}) {
-    const auto result = alone({"threads", std::to_string(nranks)}, emulated(nranks));
+    const auto result =
+        alone({"threads", std::to_string(nranks)}, emulated(nranks, {{"NCCL_DEBUG", "INFO"}}));
     EXPECT_EQ(result.exit_code, 0) << result.err;
+    const std::string others = nranks == 2 ? "rank 1" : "ranks 1-3";
+    EXPECT_NE(result.err.find(": " + others + " by peer access;"), std::string::npos) << result.err;
   }
+}
+
+TEST(Gpus, ThreadsOfTheLibraryKeepOffTheFirst) {
+  const auto result = alone({"leave-first"}, emulated(3));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
 TEST(Gpus, OneThreadDrivesSeveral) {
@@ -104,32 +125,6 @@ TEST(Gpus, RegisteredBuffersAreReadInPlace) {
   }
 }
 
-TEST(Gpus, WithoutIpcMemoryOfTheHostIsUsedAndWhy) {
-  const auto results =
-      group(2, {"conform", "8"}, emulated(2, {{"TUTTI_EMULATED_IPC", "0"}, {"NCCL_DEBUG", "WARN"}})).wait();
-  expectSuccess(results);
-  EXPECT_NE(results[0].err.find("GPU memory of rank 1 (pid "), std::string::npos) << results[0].err;
-TEST(Gpus, ThreadsOfTheLibraryKeepOffTheFirst) {
-  const auto result = alone({"leave-first"}, emulated(3));
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-}
-
-  EXPECT_NE(results[0].err.find("Their links go through pinned host memory"), std::string::npos);
-}
-
-TEST(Gpus, RanksThatShareOneAreToldSo) {
-  const auto results = group(2, {"once", "100"}, emulated(1, {{"NCCL_DEBUG", "WARN"}})).wait();
-  expectSuccess(results);
-  EXPECT_NE(results[0].err.find("shares GPU 0 ("), std::string::npos) << results[0].err;
-}
-
-TEST(Gpus, WithoutPeerAccessMemoryOfTheHostIsUsed) {
-  expectSuccess(group(2, {"conform", "9"}, emulated(2, {{"TUTTI_EMULATED_PEER_ACCESS", "0"}})).wait());
-  const auto threads = alone({"threads", "2"}, emulated(2, {{"TUTTI_EMULATED_PEER_ACCESS", "0"}}));
-  EXPECT_EQ(threads.exit_code, 0) << threads.err;
-}
-
-TEST(Gpus, WhatTheyCannotReachIsRefused) {
 TEST(Gpus, ABufferThatIsFreedWhileRegisteredIsNoticed) {
   const Environment lends{{"TUTTI_LEND_BYTES", "1000"}, {"NCCL_DEBUG", "WARN"}};
   for (const auto& result : group(2, {"free-registered"}, emulated(2, lends)).wait()) {
@@ -139,6 +134,29 @@ TEST(Gpus, ABufferThatIsFreedWhileRegisteredIsNoticed) {
   }
 }
 
+TEST(Gpus, WithoutIpcMemoryOfTheHostIsUsedAndWhy) {
+  const auto results =
+      group(2, {"conform", "8"}, emulated(2, {{"TUTTI_EMULATED_IPC", "0"}, {"NCCL_DEBUG", "INFO"}})).wait();
+  expectSuccess(results);
+  EXPECT_NE(results[0].err.find(": rank 1 by pinned host memory;"), std::string::npos) << results[0].err;
+  EXPECT_NE(results[0].err.find("GPU memory of rank 1 (pid "), std::string::npos) << results[0].err;
+  EXPECT_NE(results[0].err.find("Their links go through pinned host memory"), std::string::npos);
+}
+
+TEST(Gpus, RanksThatShareOneAreToldSo) {
+  const auto results = group(2, {"once", "100"}, emulated(1, {{"NCCL_DEBUG", "INFO"}})).wait();
+  expectSuccess(results);
+  EXPECT_NE(results[0].err.find("shares GPU 0 ("), std::string::npos) << results[0].err;
+  EXPECT_NE(results[0].err.find(": rank 1 by CUDA IPC;"), std::string::npos) << results[0].err;
+}
+
+TEST(Gpus, WithoutPeerAccessMemoryOfTheHostIsUsed) {
+  expectSuccess(group(2, {"conform", "9"}, emulated(2, {{"TUTTI_EMULATED_PEER_ACCESS", "0"}})).wait());
+  const auto threads = alone({"threads", "2"}, emulated(2, {{"TUTTI_EMULATED_PEER_ACCESS", "0"}}));
+  EXPECT_EQ(threads.exit_code, 0) << threads.err;
+}
+
+TEST(Gpus, WhatTheyCannotReachIsRefused) {
   expectSuccess(group(2, {"refuse"}, emulated(2)).wait());
   expectSuccess(group(2, {"refuse-gpu-memory"}, emulated(1, {{"TUTTI_DEVICE", "host"}})).wait());
 }
@@ -206,6 +224,16 @@ TEST(Gpus, AKilledRankIsNamed) {
   }
 }
 
+TEST(Gpus, WhatIsKnownOfAnotherRankIsToldByTheNextCall) {
+  for (const int hosts : {1, 2}) {
+    RankGroup ranks = group(3, {"gone"}, emulated(2, {{"TUTTI_EMULATOR_CHECK_LEAKS", "0"}}), hosts);
+    for (int rank = 0; rank < 2; ++rank) {
+      const auto result = ranks[rank].wait(seconds(60));
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+    }
+  }
+}
+
 TEST(Gpus, WhatAKernelPostedLastGoesOutThoughItsRankIsIdle) {
   for (int operations = 1; operations <= 10; ++operations) {
     RankGroup ranks = group(2, {"fall-idle", std::to_string(operations)},
@@ -223,13 +251,3 @@ TEST(Gpus, AbortEndsAKernelThatWaits) {
 
 }  // namespace
 }  // namespace tutti::test
-TEST(Gpus, WhatIsKnownOfAnotherRankIsToldByTheNextCall) {
-  for (const int hosts : {1, 2}) {
-    RankGroup ranks = group(3, {"gone"}, emulated(2, {{"TUTTI_EMULATOR_CHECK_LEAKS", "0"}}), hosts);
-    for (int rank = 0; rank < 2; ++rank) {
-      const auto result = ranks[rank].wait(seconds(60));
-      EXPECT_EQ(result.exit_code, 0) << result.err;
-    }
-  }
-}
-
