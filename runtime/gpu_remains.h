@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -60,9 +61,10 @@ class GpuGraveyard {
  private:
   /// Moves out what may go. Whoever calls frees it.
   void take(std::vector<GpuRemains>& gone) {
-    const auto stays = std::ranges::stable_partition(kept_, [](const GpuRemains& r) { return !r.mayGo(); });
-    std::ranges::move(stays, std::back_inserter(gone));
-    kept_.erase(stays.begin(), stays.end());
+    const auto first_gone =
+        std::stable_partition(kept_.begin(), kept_.end(), [](const GpuRemains& r) { return !r.mayGo(); });
+    std::move(first_gone, kept_.end(), std::back_inserter(gone));
+    kept_.erase(first_gone, kept_.end());
   }
 
   std::mutex mutex_;
