@@ -23,8 +23,8 @@ GpuWork::GpuWork(GpuRank& gpu, Network* network, const Surroundings& around,
 GpuWork::~GpuWork() = default;
 
 void GpuWork::launch(const GpuLaunch& launch) {
-  const GpuStream stream = launch.streams.front();
-  for (const GpuStream other : launch.streams) {
+  auto* const stream = launch.streams.front();
+  for (auto* const other : launch.streams) {
     if (other != stream) gpu_.order(other, stream);
   }
   // In a captured launch a host node wakes the proxy each time it runs.
@@ -40,7 +40,7 @@ void GpuWork::launch(const GpuLaunch& launch) {
     if (wakes) proxy_->wake();
     gpu_.launchTransfers(launch.queues, stream);
   }
-  for (const GpuStream other : launch.streams) {
+  for (auto* const other : launch.streams) {
     if (other != stream) gpu_.order(stream, other);
   }
   if (proxy_ != nullptr && !wakes && gpu_.mayRunUnannounced()) proxy_->lookOut();
