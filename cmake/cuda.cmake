@@ -1,6 +1,7 @@
 # CUDA code: found by cmake/dependencies.cmake, compiled by nvcc. The CUDA runtime is linked shared, so that it can be
 # stood in for (tools/cuda_emulator).
 set(TUTTI_CUDA_ARCHITECTURES 90 CACHE STRING "GPU architectures, such as 80;90;100: machine code of each, and PTX")
+set(TUTTI_CUDA_KERNELS_FROM "" CACHE PATH "A build folder whose objects of kernels are used, if it has them: no sanitizer changes these")
 set(CMAKE_CUDA_ARCHITECTURES ${TUTTI_CUDA_ARCHITECTURES})
 set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
 if(NOT CMAKE_CUDA_COMPILER)

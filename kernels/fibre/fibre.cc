@@ -8,12 +8,13 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 #if defined(__SANITIZE_THREAD__)
-#include <sanitizer/tsan_interface.h>
+#include "kernels/fibre/thread_sanitizer.h"
 #endif
 
 namespace tutti {
 
-Fibre::Fibre(std::function<void(Fibre&)> body) : body_(std::move(body)), stack_(allocator_.allocate()) {
+Fibre::Fibre(std::function<void(Fibre&)> body, Switches switches)
+    : body_(std::move(body)), switches_(switches), stack_(allocator_.allocate()) {
   inside_ = boost::context::fiber(
       std::allocator_arg, boost::context::preallocated(stack_.sp, stack_.size, stack_), allocator_,
       [this](boost::context::fiber&& caller) { return enter(std::move(caller)); });
@@ -36,7 +37,7 @@ void Fibre::resume() {
 #endif
 #if defined(__SANITIZE_THREAD__)
   tsan_outside_ = __tsan_get_current_fiber();
-  __tsan_switch_to_fiber(tsan_inside_, 0);
+  __tsan_switch_to_fiber(tsan_inside_, switches_ == Switches::order ? 0 : __tsan_switch_to_fiber_no_sync);
 #endif
   inside_ = std::move(inside_).resume();
 #if defined(__SANITIZE_ADDRESS__)
@@ -55,7 +56,7 @@ inline void Fibre::leaveInside([[maybe_unused]] bool for_good) {
   __sanitizer_start_switch_fiber(for_good ? nullptr : &inside_fake_stack_, outside_bottom_, outside_size_);
 #endif
 #if defined(__SANITIZE_THREAD__)
-  __tsan_switch_to_fiber(tsan_outside_, 0);
+  __tsan_switch_to_fiber(tsan_outside_, switches_ == Switches::order ? 0 : __tsan_switch_to_fiber_no_sync);
 #endif
 }
 
@@ -66,10 +67,16 @@ void Fibre::suspend() {
 }
 
 boost::context::fiber Fibre::enter(boost::context::fiber&& caller) {
+#if defined(__SANITIZE_THREAD__)
+  if (switches_ == Switches::do_not_order) hideFromThreadSanitizer();
+#endif
   outside_ = std::move(caller);
   arriveInside();
   body_(*this);
   done_ = true;
+#if defined(__SANITIZE_THREAD__)
+  if (switches_ == Switches::do_not_order) showToThreadSanitizer();
+#endif
   leaveInside(true);
   return std::move(outside_);
 }

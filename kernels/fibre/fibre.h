@@ -14,8 +14,12 @@ namespace tutti {
 /// destroyed: nothing unwinds its stack.
 class Fibre {
  public:
+  /// What ThreadSanitizer is to believe: that a switch orders what both sides do, or not. Then the body begins
+  /// and ends hidden from it (thread_sanitizer.h).
+  enum class Switches { order, do_not_order };
+
   /// `body` gets the fibre, to call suspend() on, and must not throw.
-  explicit Fibre(std::function<void(Fibre&)> body);
+  explicit Fibre(std::function<void(Fibre&)> body, Switches switches = Switches::order);
   Fibre(const Fibre&) = delete;
   Fibre& operator=(const Fibre&) = delete;
   ~Fibre();
@@ -35,6 +39,7 @@ class Fibre {
   [[gnu::always_inline]] void leaveInside(bool for_good);
 
   std::function<void(Fibre&)> body_;
+  const Switches switches_;
   PooledStack allocator_;
   boost::context::stack_context stack_;
   boost::context::fiber inside_;

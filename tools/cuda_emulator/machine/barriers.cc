@@ -21,7 +21,7 @@ std::string Barriers::mistake(const Arrival& arrival) const {
                      barriers_[arrival.id].count, arrival.count);
 }
 
-void Barriers::arrive(CudaThread& thread, const Arrival& arrival) {
+std::size_t Barriers::arrive(CudaThread& thread, const Arrival& arrival) {
   Barrier& barrier = barriers_[arrival.id];
   barrier.count = arrival.count;
   ++barrier.arrived;
@@ -31,6 +31,7 @@ void Barriers::arrive(CudaThread& thread, const Arrival& arrival) {
     barrier.population += arrival.predicate ? 1 : 0;
   }
   if (arrival.op != BarrierOp::Arrive) barrier.waiting.push_back(&thread);
+  return 2 * arrival.id + completed_[arrival.id] % 2;
 }
 
 u32 Barriers::result(const Barrier& barrier) {
@@ -48,6 +49,7 @@ std::vector<CudaThread*> Barriers::complete(u32 id, u32 live_threads) {
   Barrier& barrier = barriers_[id];
   const u32 expected = barrier.count == 0 ? live_threads : barrier.count;
   if (barrier.arrived == 0 || barrier.arrived < expected) return {};
+  ++completed_[id];
   const u32 value = result(barrier);
   for (CudaThread* thread : barrier.waiting) thread->barrier_result = value;
   return std::exchange(barrier, {}).waiting;

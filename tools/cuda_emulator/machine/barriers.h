@@ -14,6 +14,8 @@ namespace tutti::emulator {
 class Barriers {
  public:
   static constexpr u32 kCount = 16;
+  /// Of all barriers: who arrives at one may be on its way to the next phase before all have left this one.
+  static constexpr std::size_t kPhases = 2 * kCount;
 
   struct Arrival {
     BarrierOp op = BarrierOp::Sync;
@@ -29,8 +31,8 @@ class Barriers {
   }
   /// In words, why one does not fit.
   std::string mistake(const Arrival& arrival) const;
-  /// Records one that fits; the thread waits unless the op is Arrive.
-  void arrive(CudaThread& thread, const Arrival& arrival);
+  /// Records one that fits; the thread waits unless the op is Arrive. Returns the phase that it belongs to.
+  std::size_t arrive(CudaThread& thread, const Arrival& arrival);
   /// When the barrier is complete: empties it and returns who waited, results filled in.
   std::vector<CudaThread*> complete(u32 id, u32 live_threads);
   /// For the report of a deadlock: "barrier 1: 31 of 64 arrived"; empty when nobody waits at any.
@@ -48,6 +50,7 @@ class Barriers {
   static u32 result(const Barrier& barrier);
 
   std::array<Barrier, kCount> barriers_;
+  std::array<std::size_t, kCount> completed_{};  // how often
 };
 
 }  // namespace tutti::emulator

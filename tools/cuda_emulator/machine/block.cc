@@ -9,6 +9,7 @@
 #include "tools/cuda_emulator/machine/faults.h"
 #include "tools/cuda_emulator/machine/launch.h"
 #include "tools/cuda_emulator/machine/machine_table.h"
+#include "tools/cuda_emulator/machine/races.h"
 
 namespace tutti::emulator {
 namespace {
@@ -36,6 +37,7 @@ Block::Block(Launch& launch, std::uint64_t index)
               std::free),
       warps_((launch.plan().threadsPerBlock() + kWarpLanes - 1) / kWarpLanes),
       ready_(launch.plan().threadsPerBlock()),
+      order_(Barriers::kPhases + 2 * warps_.size()),
       live_(launch.plan().threadsPerBlock()) {
   setUpThreads(index);
 }
@@ -93,17 +95,22 @@ void Block::runNewThreads(Carrier& carrier) {
     CudaThread& thread = threads_[next_new_++];
     thread.carrier = &carrier;
     runThread(thread);
+    if constexpr (kRacesAreDetected) return;
   }
   CarrierPool::ofThisThread().giveBack(carrier);
 }
 
 void Block::runThread(CudaThread& thread) {
   deviceCodeRuns(&thread);
+  if constexpr (kRacesAreDetected) detector::name(nameOf(thread).c_str());
+  launch_.order().acquire(Launch::kBegin);
   try {
+    const DeviceCode device;
     launch_.plan().entry(thread, launch_.plan().arguments);
   } catch (const Unwind&) {
     // Ended as its kernel's return would end it, or with a mistake that the launch knows.
   }
+  launch_.order().release(Launch::kEnd);
   ended(thread);
 }
 
@@ -168,11 +175,13 @@ void Block::updated(CudaThread& thread, u64 address, u64 before, bool changed) {
 
 u32 Block::barrier(CudaThread& thread, const Barriers::Arrival& arrival) {
   if (!barriers_.fits(arrival)) fail(thread, barriers_.mistake(arrival));
-  barriers_.arrive(thread, arrival);
+  const std::size_t phase = barriers_.arrive(thread, arrival);
+  order_.release(phase);
   progressed();
   completeBarrier(arrival.id);
   if (arrival.op == BarrierOp::Arrive) return 0;
   waitToBeWoken(thread);
+  order_.acquire(phase);
   return thread.barrier_result;
 }
 
@@ -182,17 +191,27 @@ WarpResult Block::warp(CudaThread& thread, const WarpRequest& request) {
   }
   Warp& warp = warps_[thread.warp];
   thread.request = request;
+  const std::size_t phases = Barriers::kPhases + 2 * std::size_t{thread.warp};
+  // Nothing but a barrier of the warp orders accesses: no shuffle, no vote.
   warp.arrive(thread);
+  if (request.op == WarpOp::Sync) order_.release(phases + thread.sync_phase);
   progressed();
   completeWarp(warp);
   waitToBeWoken(thread);
+  for (std::size_t phase = 0; phase < 2; ++phase) {
+    if ((thread.synced_phases >> phase & 1) != 0) order_.acquire(phases + phase);
+  }
   return thread.warp_result;
 }
 
+std::string Block::nameOf(const CudaThread& thread) const {
+  return fmt::format("kernel {}, block ({}, {}, {}), thread ({}, {}, {})", launch_.plan().kernel,
+                     thread.ctaid.x, thread.ctaid.y, thread.ctaid.z, thread.tid.x, thread.tid.y,
+                     thread.tid.z);
+}
+
 void Block::fail(const CudaThread& thread, const std::string& what) {
-  launch_.fail(fmt::format("kernel {}, block ({}, {}, {}), thread ({}, {}, {}): {}", launch_.plan().kernel,
-                           thread.ctaid.x, thread.ctaid.y, thread.ctaid.z, thread.tid.x, thread.tid.y,
-                           thread.tid.z, what));
+  launch_.fail(nameOf(thread) + ": " + what);
   throw Unwind{};
 }
 

@@ -10,6 +10,7 @@
 #include "tools/cuda_emulator/machine/barriers.h"
 #include "tools/cuda_emulator/machine/cuda_thread.h"
 #include "tools/cuda_emulator/machine/patience.h"
+#include "tools/cuda_emulator/machine/races.h"
 #include "tools/cuda_emulator/machine/warp.h"
 
 namespace tutti::emulator {
@@ -60,6 +61,7 @@ class Block {
     std::size_t end_ = 0;
   };
 
+  std::string nameOf(const CudaThread& thread) const;
   void setUpThreads(std::uint64_t index);
   void runThread(CudaThread& thread);
   void ended(CudaThread& thread);
@@ -78,6 +80,7 @@ class Block {
   Barriers barriers_;
   ReadyQueue ready_;
   Patience patience_;
+  OrderWords order_;            // the phases of barriers, then those of warps
   std::size_t next_new_ = 0;    // the first thread that has not started
   u32 live_ = 0;                // threads that have not ended
   std::size_t idle_turns_ = 0;  // in a row, without anything going on

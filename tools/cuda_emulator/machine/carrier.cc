@@ -1,6 +1,7 @@
 #include "tools/cuda_emulator/machine/carrier.h"
 
 #include "tools/cuda_emulator/machine/block.h"
+#include "tools/cuda_emulator/machine/races.h"
 
 namespace tutti::emulator {
 
@@ -22,11 +23,12 @@ Carrier::Carrier()
         auto* unused = static_cast<volatile char*>(__builtin_alloca(colour + 1));
         *unused = 0;
         runBlocks(fibre);
-      }) {}
+      }, Fibre::Switches::do_not_order) {}
 
 void Carrier::runBlocks(Fibre& fibre) {
   while (block_ != nullptr) {
     block_->runNewThreads(*this);
+    if constexpr (kRacesAreDetected) return;
     fibre.suspend();
   }
 }
@@ -45,12 +47,18 @@ CarrierPool::CarrierPool() {
   StackPool::ofThisThread();  // must outlive the carriers' stacks
 }
 
+CarrierPool::~CarrierPool() {
+  const MachineCode machine;
+  all_.clear();
+}
+
 CarrierPool& CarrierPool::ofThisThread() {
   thread_local CarrierPool pool;
   return pool;
 }
 
 Carrier& CarrierPool::take() {
+  if constexpr (kRacesAreDetected) std::erase_if(all_, [](const auto& carrier) { return carrier->ended(); });
   if (free_.empty()) {
     all_.push_back(std::make_unique<Carrier>());
     return *all_.back();

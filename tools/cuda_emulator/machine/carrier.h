@@ -12,7 +12,7 @@ class Block;
 
 /// Runs threads of a block that have not started yet, one after another, until one has to wait; once that one
 /// goes on and ends, so does the carrier with the next. A kernel that never waits needs one carrier for a
-/// whole block.
+/// whole block. Where races are detected a carrier runs one thread and ends.
 class Carrier {
  public:
   Carrier();
@@ -26,6 +26,7 @@ class Carrier {
   void resume() { fibre_.resume(); }
   /// From inside: back to the scheduler.
   void suspend() { fibre_.suspend(); }
+  bool ended() const { return fibre_.done(); }
 
  private:
   void runBlocks(Fibre& fibre);
@@ -38,6 +39,7 @@ class Carrier {
 class CarrierPool {
  public:
   static CarrierPool& ofThisThread();
+  ~CarrierPool();
 
   Carrier& take();
   void giveBack(Carrier& carrier) { free_.push_back(&carrier); }

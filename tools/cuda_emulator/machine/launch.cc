@@ -27,11 +27,13 @@ void Launch::run() {
   static const auto cores = std::max<std::uint64_t>(1, std::thread::hardware_concurrency());
   const auto first =
       static_cast<u32>(std::min<std::uint64_t>({cores, plan_.blockCount(), kMostBlocksAtOnce}));
+  order_.release(kBegin);
   workers_ = 1;
   for (u32 i = 1; i < first; ++i) startWorker();
   work();
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [&] { return active_workers_ == 0; });
+  order_.acquire(kEnd);
   if (!error_.empty()) throw Error(ncclUnhandledCudaError, error_);
 }
 
@@ -43,6 +45,7 @@ void Launch::startWorker() {
   }
   try {
     BlockThreads::ofProcess().start([this] {
+      const MachineCode machine;
       work();
       workerEnds();
     });

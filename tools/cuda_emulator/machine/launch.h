@@ -10,6 +10,7 @@
 
 #include "tools/cuda_emulator/machine/device/abi.h"
 #include "tools/cuda_emulator/machine/module.h"
+#include "tools/cuda_emulator/machine/races.h"
 
 namespace tutti::emulator {
 
@@ -46,6 +47,11 @@ class Launch {
   /// A block has to wait: another may run.
   void blockWaits();
 
+  /// What orders its threads with what comes before and after it.
+  OrderWords& order() { return order_; }
+  static constexpr std::size_t kBegin = 0;
+  static constexpr std::size_t kEnd = 1;
+
   static constexpr u32 kMostBlocksAtOnce = 512;
 
  private:
@@ -55,6 +61,7 @@ class Launch {
 
   const LaunchPlan& plan_;
   u64 number_;
+  OrderWords order_{2};
   std::atomic<std::uint64_t> next_block_{0};
   std::atomic<bool> cancelled_{false};
   std::atomic<u32> workers_{0};  // that were started, the caller included

@@ -7,6 +7,7 @@
 
 #include "tools/cuda_emulator/machine/block.h"
 #include "tools/cuda_emulator/machine/device_print.h"
+#include "tools/cuda_emulator/machine/races.h"
 
 namespace tutti::emulator {
 namespace {
@@ -16,22 +17,26 @@ CudaThread& machineSide(Thread& thread) { return static_cast<CudaThread&>(thread
 const char* text(u64 address) { return std::bit_cast<const char*>(address); }
 
 void loaded(Thread& t, u64 address, u64 value) {
+  const MachineCode machine;
   CudaThread& thread = machineSide(t);
   thread.block->loaded(thread, address, value);
 }
 
 void updated(Thread& t, u64 address, u64 before, bool changed) {
+  const MachineCode machine;
   CudaThread& thread = machineSide(t);
   thread.block->updated(thread, address, before, changed);
 }
 
 /// Others run meanwhile; a sleeper is not woken early enough to matter, so its time is not kept.
 void sleep(Thread& t, u32 /*nanoseconds*/) {
+  const MachineCode machine;
   CudaThread& thread = machineSide(t);
   thread.block->yield(thread, true);
 }
 
 u64 readClock(Thread& t) {
+  const MachineCode machine;
   CudaThread& thread = machineSide(t);
   if (thread.polls.turnIsOver()) thread.block->yield(thread, false);
   timespec now;
@@ -40,30 +45,36 @@ u64 readClock(Thread& t) {
 }
 
 u32 barrier(Thread& t, BarrierOp op, u32 id, u32 count, bool predicate) {
+  const MachineCode machine;
   CudaThread& thread = machineSide(t);
   return thread.block->barrier(thread, {op, id, count, predicate});
 }
 
 WarpResult warp(Thread& t, WarpOp op, u32 mask, u64 a, u32 b, u32 c) {
+  const MachineCode machine;
   CudaThread& thread = machineSide(t);
   return thread.block->warp(thread, {op, mask, a, b, c});
 }
 
 u32 print(Thread& /*t*/, u64 format, u64 arguments) {
+  const MachineCode machine;
   return devicePrint(text(format), std::bit_cast<const unsigned char*>(arguments));
 }
 
 void misaligned(Thread& t, u64 address, u32 bytes) {
+  const MachineCode machine;
   CudaThread& thread = machineSide(t);
   thread.block->fail(thread, fmt::format("misaligned access of {} bytes at {:#x}", bytes, address));
 }
 
 void trap(Thread& t, const char* why) {
+  const MachineCode machine;
   CudaThread& thread = machineSide(t);
   thread.block->fail(thread, fmt::format("trapped: {}", why));
 }
 
 void failAssertion(Thread& t, u64 message, u64 file, u32 line, u64 function) {
+  const MachineCode machine;
   CudaThread& thread = machineSide(t);
   thread.block->fail(thread, fmt::format("{}:{}: {}: assertion '{}' failed", text(file), line, text(function),
                                          text(message)));

@@ -12,6 +12,7 @@
 #include "tools/cuda_emulator/machine/device_headers.h"
 #include "tools/cuda_emulator/machine/launch.h"
 #include "tools/cuda_emulator/machine/native_code.h"
+#include "tools/cuda_emulator/machine/races.h"
 #include "tools/cuda_emulator/ptx/layout.h"
 #include "tools/cuda_emulator/ptx/names.h"
 #include "tools/cuda_emulator/ptx/parser.h"
@@ -115,6 +116,7 @@ void PtxKernel::run(const LaunchShape& shape, const std::byte* arguments) const 
   std::vector<Unit> copy(argument_bytes_ / sizeof(Unit) + 1);
   if (argument_bytes_ != 0) std::memcpy(copy.data(), arguments, argument_bytes_);
   plan.arguments = copy.front().bytes;
+  const MachineCode machine;
   Launch(plan).run();
 }
 

@@ -133,9 +133,15 @@ WarpResult Warp::reduce(WarpOp op, u32 members) const {
 }
 
 void Warp::compute(u32 members) {
+  u32 phases = 0;
+  forEachLane(members, [&](u32 lane) {
+    if (lanes_[lane]->request.op == WarpOp::Sync) phases |= 1u << lanes_[lane]->sync_phase;
+  });
+  if (phases != 0) ++syncs_;
   forEachLane(members, [&](u32 lane) {
     CudaThread& thread = *lanes_[lane];
     const WarpOp op = thread.request.op;
+    thread.synced_phases = phases;
     if (op == WarpOp::Sync) {
       thread.warp_result = {};
     } else if (isShuffle(op)) {

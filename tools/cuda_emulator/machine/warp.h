@@ -19,7 +19,10 @@ class Warp {
   }
 
   /// `thread.request` is made.
-  void arrive(const CudaThread& thread) { waiting_ |= 1u << thread.lane; }
+  void arrive(CudaThread& thread) {
+    thread.sync_phase = syncs_ % 2;
+    waiting_ |= 1u << thread.lane;
+  }
   /// A lane has ended.
   void end(const CudaThread& thread) { live_ &= ~(1u << thread.lane); }
   /// The mask of the lanes whose requests are complete now, results filled in; 0 when none are. Ask again
@@ -41,6 +44,7 @@ class Warp {
   std::array<CudaThread*, kWarpLanes> lanes_{};
   u32 live_ = 0;
   u32 waiting_ = 0;
+  u32 syncs_ = 0;  // completed, of any lanes
 };
 
 }  // namespace tutti::emulator
