@@ -151,7 +151,9 @@ class CudaLane {
   }
 
   std::uint64_t operation_;  ///< 0: transfers
-  std::uint64_t reported_;   ///< serial of the wait that the host was told of; 0: none
+  /// Serial of the wait that the host was told of; 0: none. Thread 0's alone: volatile, or the compiler reads it
+  /// in other threads, too, before it asks which thread it is.
+  volatile std::uint64_t reported_;
 };
 
 }  // namespace tutti

@@ -102,7 +102,7 @@ void Block::runNewThreads(Carrier& carrier) {
 
 void Block::runThread(CudaThread& thread) {
   deviceCodeRuns(&thread);
-  if constexpr (kRacesAreDetected) detector::name(nameOf(thread).c_str());
+  if constexpr (kRacesAreDetected) detector::name(shortNameOf(thread).c_str());
   launch_.order().acquire(Launch::kBegin);
   try {
     const DeviceCode device;
@@ -208,6 +208,12 @@ std::string Block::nameOf(const CudaThread& thread) const {
   return fmt::format("kernel {}, block ({}, {}, {}), thread ({}, {}, {})", launch_.plan().kernel,
                      thread.ctaid.x, thread.ctaid.y, thread.ctaid.z, thread.tid.x, thread.tid.y,
                      thread.tid.z);
+}
+
+/// For reports that cut names after 63 letters.
+std::string Block::shortNameOf(const CudaThread& thread) const {
+  return fmt::format("{} block {},{},{} thread {},{},{}", launch_.plan().kernel, thread.ctaid.x,
+                     thread.ctaid.y, thread.ctaid.z, thread.tid.x, thread.tid.y, thread.tid.z);
 }
 
 void Block::fail(const CudaThread& thread, const std::string& what) {

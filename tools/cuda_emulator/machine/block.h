@@ -62,6 +62,7 @@ class Block {
   };
 
   std::string nameOf(const CudaThread& thread) const;
+  std::string shortNameOf(const CudaThread& thread) const;
   void setUpThreads(std::uint64_t index);
   void runThread(CudaThread& thread);
   void ended(CudaThread& thread);
