@@ -31,6 +31,9 @@ class Fibre {
 
   bool done() const { return done_; }
 
+  const void* stackBegin() const { return static_cast<const char*>(stack_.sp) - stack_.size; }
+  std::size_t stackBytes() const { return stack_.size; }
+
  private:
   boost::context::fiber enter(boost::context::fiber&& caller);
   // Part of their callers: what a function that switches leaves behind on ThreadSanitizer's own stack of

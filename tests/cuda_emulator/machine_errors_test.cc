@@ -39,6 +39,35 @@ TEST_P(MachineErrors, misalignedAccessesNameTheThread) {
               {"kernel misalignedVector", "misaligned access of 16 bytes"});
 }
 
+TEST_P(MachineErrors, misalignedLoadsOfEveryWidthAndSpace) {
+  const auto module = loadProbe("errors", GetParam());
+  alignas(16) char memory[64] = {};
+  for (int space = 0; space < 6; ++space) {
+    for (const int width : {2, 4, 8, 16}) {
+      SCOPED_TRACE(std::to_string(width) + " bytes in space " + std::to_string(space));
+      EXPECT_NO_THROW(runKernel(*module, "misalignedIn", shape(1, 1), space, width, width, &memory[0]));
+      for (const int offset : {1, width / 2}) {
+        expectParts(
+            errorOf([&] { runKernel(*module, "misalignedIn", shape(1, 1), space, width, offset, &memory[0]); }),
+            {"kernel misalignedIn", ("misaligned access of " + std::to_string(width) + " bytes").c_str()});
+      }
+    }
+  }
+}
+
+TEST_P(MachineErrors, misalignedStoresAndAtomicOperations) {
+  const auto module = loadProbe("errors", GetParam());
+  alignas(16) char memory[64] = {};
+  const int widths[] = {4, 8, 4, 8, 4};
+  for (int kind = 0; kind < 5; ++kind) {
+    const int width = widths[kind];
+    EXPECT_NO_THROW(runKernel(*module, "misalignedUpdate", shape(1, 1), kind, memory + width));
+    expectParts(
+        errorOf([&] { runKernel(*module, "misalignedUpdate", shape(1, 1), kind, memory + width / 2); }),
+        {"kernel misalignedUpdate", ("misaligned access of " + std::to_string(width) + " bytes").c_str()});
+  }
+}
+
 TEST_P(MachineErrors, trapsAndAssertions) {
   const auto module = loadProbe("errors", GetParam());
   EXPECT_NO_THROW(runKernel(*module, "trapped", shape(2, 64), 64));

@@ -9,6 +9,7 @@
 #include "tools/cuda_emulator/machine/faults.h"
 #include "tools/cuda_emulator/machine/launch.h"
 #include "tools/cuda_emulator/machine/machine_table.h"
+#include "tools/cuda_emulator/machine/memory_check.h"
 #include "tools/cuda_emulator/machine/races.h"
 
 namespace tutti::emulator {
@@ -62,6 +63,7 @@ void Block::setUpThreads(std::uint64_t index) {
   common.ctaid = {static_cast<u32>(index % grid.x), static_cast<u32>(index / grid.x % grid.y),
                   static_cast<u32>(index / grid.x / grid.y)};
   common.grid = launch_.number();
+  prepareChecks(common);
   threads_.assign(plan.threadsPerBlock(), common);
   u32 i = 0;
   for (u32 z = 0; z < size.z; ++z) {

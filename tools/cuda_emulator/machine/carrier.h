@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/fibre/fibre.h"
+#include "tools/cuda_emulator/machine/device/abi.h"
 
 namespace tutti::emulator {
 
@@ -27,6 +28,7 @@ class Carrier {
   /// From inside: back to the scheduler.
   void suspend() { fibre_.suspend(); }
   bool ended() const { return fibre_.done(); }
+  MemoryRange stack() const { return {reinterpret_cast<u64>(fibre_.stackBegin()), fibre_.stackBytes()}; }
 
  private:
   void runBlocks(Fibre& fibre);

@@ -17,6 +17,7 @@
 #include <sstream>
 #include <thread>
 
+#include "tools/cuda_emulator/machine/memory_check.h"
 #include "tutti/error.h"
 
 namespace tutti::emulator {
@@ -28,13 +29,17 @@ using Arguments = std::vector<std::string>;
 /// As the kernels were written: no contraction, no reordering of floats, signed overflow wraps, and memory is
 /// what its bytes are. -O1: modules are long and compiled once per machine.
 const Arguments& options() {
-  static const Arguments all {
+  static const Arguments all = [] {
+    Arguments options {
     "-std=c++20", "-O1", "-fPIC", "-w", "-fno-strict-aliasing", "-fwrapv", "-ffp-contract=off",
         "-fno-math-errno", "-fvisibility=hidden", "-fno-stack-protector",
 #if defined(__SANITIZE_THREAD__)
         "-fsanitize=thread"
 #endif
-  };
+    };
+    if (memoryIsChecked()) options.push_back("-DTUTTI_CHECKED_MEMORY");
+    return options;
+  }();
   return all;
 }
 

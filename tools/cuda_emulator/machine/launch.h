@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -22,7 +23,9 @@ struct LaunchPlan {
   std::uintptr_t code_end = 0;
   LaunchShape shape;
   u8* const* variables = nullptr;
+  std::span<const MemoryRange> variable_ranges;
   u8* arguments = nullptr;  // aligned to 16
+  std::size_t argument_bytes = 0;
   std::size_t static_shared_bytes = 0;
 
   std::uint64_t blockCount() const { return std::uint64_t{shape.grid.x} * shape.grid.y * shape.grid.z; }

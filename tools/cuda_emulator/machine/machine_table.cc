@@ -7,6 +7,7 @@
 
 #include "tools/cuda_emulator/machine/block.h"
 #include "tools/cuda_emulator/machine/device_print.h"
+#include "tools/cuda_emulator/machine/memory_check.h"
 #include "tools/cuda_emulator/machine/races.h"
 
 namespace tutti::emulator {
@@ -67,6 +68,16 @@ void misaligned(Thread& t, u64 address, u32 bytes) {
   thread.block->fail(thread, fmt::format("misaligned access of {} bytes at {:#x}", bytes, address));
 }
 
+void check(Thread& t, u64 address, u32 bytes) {
+  const MachineCode machine;
+  CudaThread& thread = machineSide(t);
+  const std::string why = checkAccess(thread, address, bytes);
+  if (!why.empty()) thread.block->fail(thread, why);
+}
+
+u64 allocate(Thread& /*t*/, u64 bytes) { return allocateOnHeap(bytes); }
+void release(Thread& /*t*/, u64 address) { freeOnHeap(address); }
+
 void trap(Thread& t, const char* why) {
   const MachineCode machine;
   CudaThread& thread = machineSide(t);
@@ -93,9 +104,12 @@ const Machine& machineTable() {
                                  .warp = warp,
                                  .print = print,
                                  .misaligned = misaligned,
+                                 .check = check,
                                  .trap = trap,
                                  .failAssertion = failAssertion,
-                                 .exit = exitThread};
+                                 .exit = exitThread,
+                                 .allocate = allocate,
+                                 .release = release};
   return table;
 }
 

@@ -61,6 +61,7 @@ class PtxModule final : public Module {
   }
   NativeCode::Range code() const { return code_->code(); }
   u8* const* variables() const { return addresses_.data(); }
+  std::span<const MemoryRange> variableRanges() const { return ranges_; }
 
  private:
   struct Free {
@@ -75,6 +76,7 @@ class PtxModule final : public Module {
   ptx::Layout layout_;
   std::vector<std::unique_ptr<u8, Free>> memory_;
   std::vector<u8*> addresses_;
+  std::vector<MemoryRange> ranges_;
   std::map<std::string_view, std::unique_ptr<PtxKernel>> kernels_;
   mutable std::once_flag once_;
   mutable std::unique_ptr<NativeCode> code_;
@@ -103,6 +105,7 @@ void PtxKernel::run(const LaunchShape& shape, const std::byte* arguments) const 
   plan.code_end = module_.code().end;
   plan.shape = shape;
   plan.variables = module_.variables();
+  plan.variable_ranges = module_.variableRanges();
   plan.static_shared_bytes = shared_bytes_;
   if (plan.blockCount() == 0 || plan.threadsPerBlock() == 0 || plan.threadsPerBlock() > max_threads_) {
     throw Error(ncclInvalidUsage,
@@ -116,6 +119,7 @@ void PtxKernel::run(const LaunchShape& shape, const std::byte* arguments) const 
   std::vector<Unit> copy(argument_bytes_ / sizeof(Unit) + 1);
   if (argument_bytes_ != 0) std::memcpy(copy.data(), arguments, argument_bytes_);
   plan.arguments = copy.front().bytes;
+  plan.argument_bytes = argument_bytes_;
   const MachineCode machine;
   Launch(plan).run();
 }
@@ -144,6 +148,7 @@ void PtxModule::makeVariables() {
     memory_.emplace_back(static_cast<u8*>(std::aligned_alloc(align, bytes)));
     std::memset(memory_.back().get(), 0, bytes);
     addresses_.push_back(memory_.back().get());
+    ranges_.push_back({reinterpret_cast<u64>(addresses_.back()), variable->bytes()});
   }
   // Only now does every symbol have an address.
   for (std::size_t i = 0; i < addresses_.size(); ++i) initialise(*layout_.variables[i], addresses_[i]);

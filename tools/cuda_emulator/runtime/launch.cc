@@ -12,6 +12,7 @@
 #include "tools/cuda_emulator/runtime/device_limits.h"
 #include "tools/cuda_emulator/runtime/error.h"
 #include "tools/cuda_emulator/runtime/handles.h"
+#include "tools/cuda_emulator/runtime/known_memory.h"
 
 namespace tutti::emulator {
 namespace {
@@ -51,8 +52,9 @@ std::vector<std::byte> packArguments(const Kernel& kernel, void** arguments) {
 
 /// The machine says in words what went wrong.
 cudaError_t codeOf(std::string_view why) {
-  return why.find("misaligned access") != std::string_view::npos ? cudaErrorMisalignedAddress
-                                                                 : cudaErrorLaunchFailure;
+  const auto says = [why](std::string_view words) { return why.find(words) != std::string_view::npos; };
+  if (says(": misaligned access of ")) return cudaErrorMisalignedAddress;
+  return says(": access of ") || says(": access to ") ? cudaErrorIllegalAddress : cudaErrorLaunchFailure;
 }
 
 /// A launch once its place in the stream has come.
@@ -69,6 +71,7 @@ void runKernel(Device& device, const Kernel& kernel, const LaunchShape& shape,
 }  // namespace
 
 Operation kernelOperation(Device& device, const Function& function, const LaunchRequest& request) {
+  checkAgainstMemoryMap();
   auto kernel = function.readyOn(device);
   validate(function, *kernel, request);
   const LaunchShape shape{.grid = toDim3(request.grid),

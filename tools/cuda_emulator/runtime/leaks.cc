@@ -17,20 +17,12 @@ namespace {
 
 constexpr int kLeakStatus = 99;
 
-struct KindWords {
-  MemoryKind kind;
-  const char* words;
-};
-
-constexpr KindWords kLeakable[] = {
-    {MemoryKind::device, "cudaMalloc"},           {MemoryKind::pool, "cudaMallocAsync"},
-    {MemoryKind::managed, "cudaMallocManaged"},   {MemoryKind::pinned, "cudaHostAlloc"},
-    {MemoryKind::registered, "cudaHostRegister"}, {MemoryKind::imported, "cudaIpcOpenMemHandle"},
-};
+constexpr MemoryKind kLeakable[] = {MemoryKind::device, MemoryKind::pool,       MemoryKind::managed,
+                                    MemoryKind::pinned, MemoryKind::registered, MemoryKind::imported};
 
 void addMemory(std::vector<std::string>& leaks) {
   const auto all = memoryMap().all();
-  for (const auto& [kind, words] : kLeakable) {
+  for (const MemoryKind kind : kLeakable) {
     std::size_t count = 0;
     std::size_t bytes = 0;
     for (const auto& allocation : all) {
@@ -38,7 +30,7 @@ void addMemory(std::vector<std::string>& leaks) {
       ++count;
       bytes += allocation.bytes;
     }
-    if (count > 0) leaks.push_back(fmt::format("{} of {} ({} bytes)", count, words, bytes));
+    if (count > 0) leaks.push_back(fmt::format("{} of {} ({} bytes)", count, madeBy(kind), bytes));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "tools/cuda_emulator/machine/memory_check.h"
 #include "tools/cuda_emulator/runtime/error.h"
 
 namespace tutti::emulator {
@@ -55,6 +56,13 @@ std::shared_ptr<Mapping> Mapping::open(const UniqueFd& fd, std::size_t bytes) {
 Mapping::Mapping(UniqueFd fd, std::byte* base, std::size_t bytes)
     : fd_(std::move(fd)), base_(base), reserved_bytes_(wholePages(bytes) + pageBytes()) {}
 
-Mapping::~Mapping() { ::munmap(base_, reserved_bytes_); }
+Mapping::~Mapping() {
+  if (!memoryIsChecked()) {
+    ::munmap(base_, reserved_bytes_);
+    return;
+  }
+  // The pages go, the addresses are never used again.
+  ::mmap(base_, reserved_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
 
 }  // namespace tutti::emulator

@@ -1,7 +1,10 @@
 #include "tools/cuda_emulator/runtime/memory_map.h"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
+
+#include "tools/cuda_emulator/machine/memory_check.h"
 
 namespace tutti::emulator {
 namespace {
@@ -9,6 +12,26 @@ namespace {
 std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
 }  // namespace
+
+const char* madeBy(MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::device:
+      return "cudaMalloc";
+    case MemoryKind::pool:
+      return "cudaMallocAsync";
+    case MemoryKind::variable:
+      return "a variable";
+    case MemoryKind::imported:
+      return "cudaIpcOpenMemHandle";
+    case MemoryKind::managed:
+      return "cudaMallocManaged";
+    case MemoryKind::pinned:
+      return "cudaHostAlloc";
+    case MemoryKind::registered:
+      return "cudaHostRegister";
+  }
+  return "";
+}
 
 bool Allocation::holds(const void* first, std::size_t count) const {
   const auto offset = number(first) - number(base);
@@ -36,7 +59,30 @@ std::optional<Allocation> MemoryMap::remove(const void* base, std::initializer_l
   const auto found = by_end_.upper_bound(number(base));
   if (found == by_end_.end() || found->second.base != base) return std::nullopt;
   if (std::find(kinds.begin(), kinds.end(), found->second.kind) == kinds.end()) return std::nullopt;
-  return by_end_.extract(found).mapped();
+  __atomic_fetch_add(&removals_, 1, __ATOMIC_RELEASE);
+  Allocation removed = by_end_.extract(found).mapped();
+  if (memoryIsChecked()) {
+    Allocation& freed = freed_[number(removed.base) + removed.bytes] = removed;
+    freed.mapping = nullptr;
+  }
+  return removed;
+}
+
+MemoryMap::Near MemoryMap::near(const void* address) const {
+  const std::shared_lock lock(mutex_);
+  const auto at = number(address);
+  const auto freed = freed_.upper_bound(at);
+  if (freed != freed_.end() && freed->second.holds(address, 1)) return {freed->second, true};
+  Near result;
+  std::uintptr_t distance = std::uintptr_t{1} << 20;
+  const auto after = by_end_.upper_bound(at);
+  if (after != by_end_.end() && number(after->second.base) - at < distance) {
+    distance = number(after->second.base) - at;
+    result.allocation = after->second;
+  }
+  if (after != by_end_.begin() && at - std::prev(after)->first < distance)
+    result.allocation = std::prev(after)->second;
+  return result;
 }
 
 std::vector<Allocation> MemoryMap::ofDevice(int device) const {

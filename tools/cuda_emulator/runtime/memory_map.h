@@ -25,6 +25,9 @@ enum class MemoryKind {
   registered,  ///< the program's own, pinned later
 };
 
+/// The function of CUDA's that it comes from, or what it is.
+const char* madeBy(MemoryKind kind);
+
 struct Allocation {
   std::byte* base = nullptr;
   std::size_t bytes = 0;
@@ -53,10 +56,22 @@ class MemoryMap {
   std::vector<Allocation> ofDevice(int device) const;
   std::vector<Allocation> all() const;
 
+  /// For checked kernels. Counts what was removed (atomic).
+  const std::uint64_t* removals() const { return &removals_; }
+  /// What an address that no allocation holds may have been meant for: memory that was given back and held it,
+  /// else the allocation that ends or begins nearest, within 1 MiB.
+  struct Near {
+    std::optional<Allocation> allocation;
+    bool is_freed = false;
+  };
+  Near near(const void* address) const;
+
  private:
   mutable std::shared_mutex mutex_;
   std::map<std::uintptr_t, Allocation> by_end_;  // keyed by one past the last byte
   std::uint64_t last_id_ = 0;
+  std::map<std::uintptr_t, Allocation> freed_;   // the same, without mappings; where memory is checked
+  std::uint64_t removals_ = 0;
 };
 
 MemoryMap& memoryMap();

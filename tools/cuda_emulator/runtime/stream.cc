@@ -3,6 +3,8 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <iterator>
+#include <list>
 #include <thread>
 #include <utility>
 
@@ -22,7 +24,56 @@ CompletionPtr completed() {
   return result;
 }
 
+/// The threads of all streams, until they are joined.
+class StreamThreads {
+ public:
+  void start(const StreamPtr& stream, std::function<void()> body) {
+    const std::lock_guard lock(mutex_);
+    threads_.push_back({stream, std::thread(std::move(body))});
+  }
+
+  void joinEnded() {
+    std::list<Entry> all;
+    {
+      const std::lock_guard lock(mutex_);
+      all.swap(threads_);
+    }
+    std::list<Entry> ended;
+    for (auto entry = all.begin(); entry != all.end();) {
+      const auto next = std::next(entry);
+      if (entry->hasEnded()) ended.splice(ended.end(), all, entry);
+      entry = next;
+    }
+    for (Entry& entry : ended) entry.thread.join();
+    const std::lock_guard lock(mutex_);
+    threads_.splice(threads_.end(), all);
+  }
+
+ private:
+  struct Entry {
+    std::weak_ptr<Stream> stream;
+    std::thread thread;
+
+    bool hasEnded() const {
+      const StreamPtr held = stream.lock();
+      const bool is_done = held == nullptr || (held->closed() && held->idle());
+      return is_done && thread.get_id() != std::this_thread::get_id();
+    }
+  };
+  std::mutex mutex_;
+  std::list<Entry> threads_;
+};
+
+StreamThreads& streamThreads() {
+  static auto* const result = new StreamThreads;  // threads may outlive main
+  return *result;
+}
+
+__attribute__((destructor)) void joinAtTheEnd() { streamThreads().joinEnded(); }
+
 }  // namespace
+
+void joinEndedStreams() { streamThreads().joinEnded(); }
 
 Stream::Stream(Device& device, const StreamTraits& traits)
     : device_(device), traits_(traits), id_(nextId()), tail_(completed()) {}
@@ -34,7 +85,10 @@ void Stream::append(Work work) {
   require(!closed_, cudaErrorInvalidResourceHandle);
   tail_ = std::make_shared<Completion>();
   queue_.push_back({std::move(work), tail_});
-  if (!std::exchange(started_, true)) std::thread([self = shared_from_this()] { self->run(); }).detach();
+  if (!std::exchange(started_, true)) {
+    const auto self = shared_from_this();
+    streamThreads().start(self, [self] { self->run(); });
+  }
   changed_.notify_one();
 }
 

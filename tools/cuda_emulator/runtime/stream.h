@@ -25,7 +25,8 @@ struct StreamTraits {
 };
 
 /// Thread-safe. Held by a shared_ptr; its thread, which starts with the first work, holds it too until it is
-/// closed and everything is done. The thread is nobody's to join: a program may exit while a kernel hangs.
+/// closed and everything is done. Nobody waits for a thread that has work: a program may exit while a kernel
+/// hangs.
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
   Stream(Device& device, const StreamTraits& traits);
@@ -66,5 +67,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
 };
 
 using StreamPtr = std::shared_ptr<Stream>;
+
+/// Joins the threads of streams that are closed and done. Without a stream's lock held. Also done when the process
+/// ends, so that no thread is then just about to.
+void joinEndedStreams();
 
 }  // namespace tutti::emulator

@@ -9,6 +9,7 @@ StreamSet::StreamSet(Device& device)
       legacy_(std::make_shared<Stream>(device, StreamTraits{.kind = StreamTraits::Kind::legacy})) {}
 
 StreamPtr StreamSet::create(const StreamTraits& traits) {
+  joinEndedStreams();
   auto result = std::make_shared<Stream>(device_, traits);
   const std::lock_guard lock(mutex_);
   forgetEnded();

@@ -65,9 +65,18 @@ struct Machine {
   WarpResult (*warp)(Thread&, WarpOp, u32 mask, u64 a, u32 b, u32 c);
   u32 (*print)(Thread&, u64 format, u64 arguments);
   void (*misaligned)(Thread&, u64 address, u32 bytes);
+  /// Where memory is checked, of an access that lies in no range that the thread knows. Returns if it may be.
+  void (*check)(Thread&, u64 address, u32 bytes);
   void (*trap)(Thread&, const char* why);
   void (*failAssertion)(Thread&, u64 message, u64 file, u32 line, u64 function);
   void (*exit)(Thread&);
+  u64 (*allocate)(Thread&, u64 bytes);
+  void (*release)(Thread&, u64 address);
+};
+
+struct MemoryRange {
+  u64 begin = 0;
+  u64 bytes = 0;
 };
 
 struct Axes {
@@ -94,6 +103,12 @@ struct Thread {
   u32 lane = 0;
   u32 warp = 0;
   u64 grid = 0;
+  // Where memory is checked: what the thread may touch, as far as it has asked; only as long as *removals is what
+  // it was.
+  MemoryRange known[4];
+  u32 next_known = 0;
+  u64 known_removals = 0;
+  const u64* removals = nullptr;
 };
 
 /// A translated kernel. `parameters`: the packed arguments, read only.

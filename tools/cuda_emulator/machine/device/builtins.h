@@ -38,10 +38,10 @@ inline void f___assertfail(Thread& t, u8* message, u8* file, u8* line, u8* funct
                            parameter(function));
 }
 
-inline void f_malloc(Thread&, u8* result, u8* bytes) {
-  poke<u64>(reinterpret_cast<u64>(result), reinterpret_cast<u64>(__builtin_malloc(parameter(bytes))));
+inline void f_malloc(Thread& t, u8* result, u8* bytes) {
+  poke<u64>(reinterpret_cast<u64>(result), t.machine->allocate(t, parameter(bytes)));
 }
 
-inline void f_free(Thread&, u8* address) { __builtin_free(reinterpret_cast<void*>(parameter(address))); }
+inline void f_free(Thread& t, u8* address) { t.machine->release(t, parameter(address)); }
 
 }  // namespace tutti::emulator

@@ -10,20 +10,33 @@ namespace tutti::emulator {
 template <class T>
 using Aliasing [[gnu::may_alias]] = T;
 
+/// Whether the thread knows that it may touch all of these bytes.
+inline bool isKnown(const Thread& t, u64 address, u32 bytes) {
+  if (t.known_removals != __atomic_load_n(t.removals, __ATOMIC_RELAXED)) return false;
+  for (const MemoryRange& range : t.known) {
+    const u64 offset = address - range.begin;
+    if (offset < range.bytes && range.bytes - offset >= bytes) return true;
+  }
+  return false;
+}
+
 template <u32 kBytes>
-[[gnu::always_inline]] inline void checkAligned(Thread& t, u64 address) {
+[[gnu::always_inline]] inline void checkAccess(Thread& t, u64 address) {
   if (__builtin_expect((address & (kBytes - 1)) != 0, 0)) t.machine->misaligned(t, address, kBytes);
+#if defined(TUTTI_CHECKED_MEMORY)
+  if (__builtin_expect(!isKnown(t, address, kBytes), 0)) t.machine->check(t, address, kBytes);
+#endif
 }
 
 template <class T>
 [[gnu::always_inline]] inline T load(Thread& t, u64 address) {
-  checkAligned<sizeof(T)>(t, address);
+  checkAccess<sizeof(T)>(t, address);
   return *reinterpret_cast<const Aliasing<T>*>(address);
 }
 
 template <class T>
 [[gnu::always_inline]] inline void store(Thread& t, u64 address, T value) {
-  checkAligned<sizeof(T)>(t, address);
+  checkAccess<sizeof(T)>(t, address);
   *reinterpret_cast<Aliasing<T>*>(address) = value;
 }
 
@@ -35,7 +48,7 @@ struct Elements {
 
 template <class T, u32 kCount>
 [[gnu::always_inline]] inline Elements<T, kCount> loadVector(Thread& t, u64 address) {
-  checkAligned<sizeof(T) * kCount>(t, address);
+  checkAccess<sizeof(T) * kCount>(t, address);
   const auto* from = reinterpret_cast<const Aliasing<T>*>(address);
   Elements<T, kCount> elements;
   for (u32 i = 0; i < kCount; ++i) elements.at[i] = from[i];
@@ -44,7 +57,7 @@ template <class T, u32 kCount>
 
 template <class T, u32 kCount>
 [[gnu::always_inline]] inline void storeVector(Thread& t, u64 address, Elements<T, kCount> elements) {
-  checkAligned<sizeof(T) * kCount>(t, address);
+  checkAccess<sizeof(T) * kCount>(t, address);
   auto* to = reinterpret_cast<Aliasing<T>*>(address);
   for (u32 i = 0; i < kCount; ++i) to[i] = elements.at[i];
 }
@@ -53,7 +66,7 @@ template <class T, u32 kCount>
 /// count on it. ThreadSanitizer knows no such atomic and is shown one per element, as PTX has it.
 template <class T, u32 kCount, int kOrder>
 inline Elements<T, kCount> loadVectorStrong(Thread& t, u64 address) {
-  checkAligned<sizeof(T) * kCount>(t, address);
+  checkAccess<sizeof(T) * kCount>(t, address);
   Elements<T, kCount> elements;
 #if defined(__SANITIZE_THREAD__)
   for (u32 i = 0; i < kCount; ++i) {
@@ -73,7 +86,7 @@ inline Elements<T, kCount> loadVectorStrong(Thread& t, u64 address) {
 
 template <class T, u32 kCount, int kOrder>
 inline void storeVectorStrong(Thread& t, u64 address, Elements<T, kCount> elements) {
-  checkAligned<sizeof(T) * kCount>(t, address);
+  checkAccess<sizeof(T) * kCount>(t, address);
 #if defined(__SANITIZE_THREAD__)
   for (u32 i = 0; i < kCount; ++i) {
     __atomic_store_n(reinterpret_cast<Aliasing<T>*>(address) + i, elements.at[i], kOrder);
@@ -93,7 +106,7 @@ inline T loadStrong(Thread& t, u64 address) {
   if constexpr (sizeof(T) == 16) {
     return bitCast<T>(loadVectorStrong<u64, 2, kOrder>(t, address));
   } else {
-    checkAligned<sizeof(T)>(t, address);
+    checkAccess<sizeof(T)>(t, address);
     const T value = __atomic_load_n(reinterpret_cast<const Aliasing<T>*>(address), kOrder);
     t.machine->loaded(t, address, static_cast<u64>(value));
     return value;
@@ -105,7 +118,7 @@ template <class T, int kOrder>
   if constexpr (sizeof(T) == 16) {
     storeVectorStrong<u64, 2, kOrder>(t, address, bitCast<Elements<u64, 2>>(value));
   } else {
-    checkAligned<sizeof(T)>(t, address);
+    checkAccess<sizeof(T)>(t, address);
     __atomic_store_n(reinterpret_cast<Aliasing<T>*>(address), value, kOrder);
   }
 }
@@ -113,7 +126,7 @@ template <class T, int kOrder>
 /// Any read-modify-write: `operation` maps the old value to the new one. Returns the old one.
 template <class T, int kOrder, class Operation>
 [[gnu::always_inline]] inline T update(Thread& t, u64 address, Operation operation) {
-  checkAligned<sizeof(T)>(t, address);
+  checkAccess<sizeof(T)>(t, address);
   auto* word = reinterpret_cast<Aliasing<T>*>(address);
   T before = __atomic_load_n(word, __ATOMIC_RELAXED);
   T after = operation(before);
@@ -126,7 +139,7 @@ template <class T, int kOrder, class Operation>
 
 template <class T, int kOrder>
 inline T atomicAdd(Thread& t, u64 address, T addend) {
-  checkAligned<sizeof(T)>(t, address);
+  checkAccess<sizeof(T)>(t, address);
   const T before = __atomic_fetch_add(reinterpret_cast<Aliasing<T>*>(address), addend, kOrder);
   t.machine->updated(t, address, static_cast<u64>(before), addend != 0);
   return before;
@@ -134,7 +147,7 @@ inline T atomicAdd(Thread& t, u64 address, T addend) {
 
 template <class T, int kOrder>
 inline T atomicExchange(Thread& t, u64 address, T value) {
-  checkAligned<sizeof(T)>(t, address);
+  checkAccess<sizeof(T)>(t, address);
   const T before = __atomic_exchange_n(reinterpret_cast<Aliasing<T>*>(address), value, kOrder);
   t.machine->updated(t, address, static_cast<u64>(before), before != value);
   return before;
@@ -142,7 +155,7 @@ inline T atomicExchange(Thread& t, u64 address, T value) {
 
 template <class T, int kOrder>
 inline T atomicCas(Thread& t, u64 address, T expected, T value) {
-  checkAligned<sizeof(T)>(t, address);
+  checkAccess<sizeof(T)>(t, address);
   constexpr int kFailed = kOrder == __ATOMIC_RELEASE   ? __ATOMIC_RELAXED
                           : kOrder == __ATOMIC_ACQ_REL ? __ATOMIC_ACQUIRE
                                                        : kOrder;
