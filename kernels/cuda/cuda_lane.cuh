@@ -151,8 +151,8 @@ class CudaLane {
   }
 
   std::uint64_t operation_;  ///< 0: transfers
-  /// Serial of the wait that the host was told of; 0: none. Thread 0's alone: volatile, or the compiler reads it
-  /// in other threads, too, before it asks which thread it is.
+  /// Serial of the wait that the host was told of; 0: none. Thread 0's alone: volatile, or the compiler reads
+  /// it in other threads, too, before it asks which thread it is.
   volatile std::uint64_t reported_;
 };
 

@@ -14,8 +14,9 @@ namespace tutti {
 /// destroyed: nothing unwinds its stack.
 class Fibre {
  public:
-  /// What ThreadSanitizer is to believe: that a switch orders what both sides do, or not. Then the body begins
-  /// and ends hidden from it (thread_sanitizer.h).
+  /// What ThreadSanitizer is to believe: that a switch orders what both sides do, or not. Then the body
+  /// begins and ends hidden from it (thread_sanitizer.h), and so must the caller be, who creates, resumes and
+  /// destroys it.
   enum class Switches { order, do_not_order };
 
   /// `body` gets the fibre, to call suspend() on, and must not throw.

@@ -17,13 +17,8 @@ constexpr std::size_t kStackBytes = std::size_t{512} * 1024;
 constexpr std::size_t kStackBytes = std::size_t{128} * 1024;
 #endif
 
-/// Free stacks that a thread keeps: enough for an all-to-all of 64 ranks, and a bound on what idles. None under
-/// ThreadSanitizer, which would compare what a fibre does with what the last one on its stack did.
-#if defined(__SANITIZE_THREAD__)
-constexpr std::size_t kMostKept = 0;
-#else
+/// Free stacks that a thread keeps: enough for an all-to-all of 64 ranks, and a bound on what idles.
 constexpr std::size_t kMostKept = 256;
-#endif
 
 }  // namespace
 
@@ -50,7 +45,7 @@ void StackPool::giveBack(boost::context::stack_context& stack) noexcept {
   __asan_unpoison_memory_region(static_cast<char*>(stack.sp) - stack.size, stack.size);
 #endif
   try {
-    if (free_.capacity() < kMostKept) free_.reserve(kMostKept);
+    if (free_.capacity() == 0) free_.reserve(kMostKept);
     if (free_.size() < kMostKept) {
       free_.push_back(stack);
       return;

@@ -48,7 +48,8 @@ TEST_P(MachineErrors, misalignedLoadsOfEveryWidthAndSpace) {
       EXPECT_NO_THROW(runKernel(*module, "misalignedIn", shape(1, 1), space, width, width, &memory[0]));
       for (const int offset : {1, width / 2}) {
         expectParts(
-            errorOf([&] { runKernel(*module, "misalignedIn", shape(1, 1), space, width, offset, &memory[0]); }),
+            errorOf(
+                [&] { runKernel(*module, "misalignedIn", shape(1, 1), space, width, offset, &memory[0]); }),
             {"kernel misalignedIn", ("misaligned access of " + std::to_string(width) + " bytes").c_str()});
       }
     }

@@ -1,6 +1,6 @@
-// For ThreadSanitizer: every program with slots of every form, by kernels that nothing orders but their links.
-// Each rank has two operations under way, so that one meets what the other leaves. Blocks have at most 64
-// threads. Without ThreadSanitizer these are just more comparisons.
+// For ThreadSanitizer: every program with slots of every form, by kernels that nothing orders but their
+// links. Each rank has two operations under way, so that one meets what the other leaves. Blocks have at most
+// 64 threads. Without ThreadSanitizer these are just more comparisons.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,8 +17,7 @@ bool isPackets(const Variant& variant) { return variant.plan.slots == PlanOverri
 /// As much as 64 threads are started for: a few slots; or a few words of packets for each of half of them.
 std::uint64_t countFor(const Variant& variant, const Descriptor& d, int nranks) {
   const std::uint64_t elements = (isPackets(variant) ? 251 : 1019) / sizeOf(d.type);
-  const bool in_blocks =
-      d.collective == Collective::reduce_scatter || d.collective == Collective::all_gather;
+  const bool in_blocks = d.collective == Collective::reduce_scatter || d.collective == Collective::all_gather;
   return in_blocks ? elements / static_cast<std::uint64_t>(nranks) : elements;
 }
 

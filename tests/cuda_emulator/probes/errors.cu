@@ -60,13 +60,13 @@ __device__ __noinline__ int deep(int n, const int* end) {
 extern "C" __global__ void recursion(int* out, const int* end) { *out = deep(0, end); }
 
 /// A load of `width` bytes by the instruction of that space.
-#define TUTTI_LOAD(space, address, width)                                                                  \
-  do {                                                                                                     \
-    const auto at = static_cast<unsigned long long>(address);                                              \
-    if (width == 2) asm volatile("{ .reg .b16 a; ld" space ".b16 a, [%0]; }" ::"l"(at));                   \
-    if (width == 4) asm volatile("{ .reg .b32 a; ld" space ".b32 a, [%0]; }" ::"l"(at));                   \
-    if (width == 8) asm volatile("{ .reg .b32 a, b; ld" space ".v2.b32 {a, b}, [%0]; }" ::"l"(at));        \
-    if (width == 16) asm volatile("{ .reg .b64 a, b; ld" space ".v2.b64 {a, b}, [%0]; }" ::"l"(at));       \
+#define TUTTI_LOAD(space, address, width)                                                            \
+  do {                                                                                               \
+    const auto at = static_cast<unsigned long long>(address);                                        \
+    if (width == 2) asm volatile("{ .reg .b16 a; ld" space ".b16 a, [%0]; }" ::"l"(at));             \
+    if (width == 4) asm volatile("{ .reg .b32 a; ld" space ".b32 a, [%0]; }" ::"l"(at));             \
+    if (width == 8) asm volatile("{ .reg .b32 a, b; ld" space ".v2.b32 {a, b}, [%0]; }" ::"l"(at));  \
+    if (width == 16) asm volatile("{ .reg .b64 a, b; ld" space ".v2.b64 {a, b}, [%0]; }" ::"l"(at)); \
   } while (false)
 
 /// Loads from `offset` within memory of the space: 0 global, 1 shared, 2 local, 3 to 5 the same by generic

@@ -68,8 +68,8 @@ void touchAll() {
   cudaMallocHost(&pinned, kCount * sizeof(int));
   cudaHostRegister(registered, sizeof registered, 0);
   cudaGetSymbolAddress(&by_symbol, variable);
-  touchEverything<<<2, 64>>>(allocate<int>(kCount * sizeof(int)), managed, pinned, registered, kCount, Table{},
-                             static_cast<int*>(by_symbol));
+  touchEverything<<<2, 64>>>(allocate<int>(kCount * sizeof(int)), managed, pinned, registered, kCount,
+                             Table{}, static_cast<int*>(by_symbol));
 }
 
 void afterFree(bool again) {

@@ -1,5 +1,5 @@
-// Accesses that are wrong are told with kernel, block, thread and address: by checked kernels every one; by others
-// where no memory is mapped.
+// Accesses that are wrong are told with kernel, block, thread and address: by checked kernels every one; by
+// others where no memory is mapped.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -11,9 +11,9 @@ namespace tutti::test {
 namespace {
 
 CommandResult run(const std::string& kind, bool checked) {
-  return runCommand({"tutti-run", "-n", "1", "--emulate-gpus", "1", "--no-prefix",
-                     TUTTI_TEST_DIR "/memory_errors", kind},
-                    {{"TUTTI_EMULATED_MEMCHECK", checked ? "1" : "0"}});
+  return runCommand(
+      {"tutti-run", "-n", "1", "--emulate-gpus", "1", "--no-prefix", TUTTI_TEST_DIR "/memory_errors", kind},
+      {{"TUTTI_EMULATED_MEMCHECK", checked ? "1" : "0"}});
 }
 
 struct Mistake {
@@ -35,8 +35,8 @@ INSTANTIATE_TEST_SUITE_P(
     , CheckedMemory,
     testing::Values(
         Mistake{"past-end",
-                {"write", "thread (3, 0, 0)", "access of 4 bytes at 0x", "0 bytes past the end of the 1000 bytes",
-                 "of cudaMalloc"}},
+                {"write", "thread (3, 0, 0)", "access of 4 bytes at 0x",
+                 "0 bytes past the end of the 1000 bytes", "of cudaMalloc"}},
         Mistake{"before-begin", {"thread (3, 0, 0)", "4 bytes before the 1000 bytes at 0x"}},
         Mistake{"half-inside",
                 {"readVector", "access of 16 bytes", "only 8 of them are within the 1000 bytes at 0x"}},

@@ -1,5 +1,5 @@
-// planted_races KERNEL: two ranks, one of which sends a message of several slots to the other, by that kernel.
-// Under ThreadSanitizer, which ends the program where it sees a race.
+// planted_races KERNEL: two ranks, one of which sends a message of several slots to the other, by that
+// kernel. Under ThreadSanitizer, which ends the program where it sees a race.
 #include <cstdio>
 #include <cstring>
 #include <memory>

@@ -29,8 +29,7 @@ TEST_P(PlantedRaces, AreReported) {
   const auto result = run(kernel);
   EXPECT_EQ(result.exit_code, kRaceStatus) << result.err;
   EXPECT_NE(result.err.find("WARNING: ThreadSanitizer: data race"), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find("'" + kernel + " block 0,0,0 thread "), std::string::npos)
-      << result.err;
+  EXPECT_NE(result.err.find("'" + kernel + " block 0,0,0 thread "), std::string::npos) << result.err;
 }
 
 TEST(PlantedRace, IsNotSeenWhereNoneIs) {

@@ -1,5 +1,5 @@
-// Packets are relaxed words, so that a wrong one is no race, but wrong data: a flag that two messages of a slot
-// share must show in the result.
+// Packets are relaxed words, so that a wrong one is no race, but wrong data: a flag that two messages of a
+// slot share must show in the result.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,8 +31,8 @@ std::vector<std::uint32_t> lastResult(Launch launch) {
   CudaWorld world(2, kShape);
   const Descriptor d{
       .collective = Collective::all_reduce, .type = DataType::uint32, .op = RedOp::sum, .count = kCount};
-  const Plan plan = makePlan(d, Layout::oneHost(2), kShape,
-                             {PlanOverride::Pick::automatic, PlanOverride::Form::packets});
+  const Plan plan =
+      makePlan(d, Layout::oneHost(2), kShape, {PlanOverride::Pick::automatic, PlanOverride::Form::packets});
   std::vector<std::uint32_t> last;
   for (std::uint32_t k = 1; k <= kOperations; ++k) {
     PinnedMemory inputs[2] = {PinnedMemory(kCount * 4), PinnedMemory(kCount * 4)};
@@ -40,8 +40,9 @@ std::vector<std::uint32_t> lastResult(Launch launch) {
     for (auto& input : inputs) std::fill_n(input.as<std::uint32_t>(), kCount, k);
     for (int r = 0; r < 2; ++r) {
       const auto i = static_cast<std::size_t>(r);
-      checkCuda(launch({world.rank(r), collectiveTask(plan, inputs[i].data(), outputs[i].data())}, world.stream(r)),
-                "a launch");
+      checkCuda(
+          launch({world.rank(r), collectiveTask(plan, inputs[i].data(), outputs[i].data())}, world.stream(r)),
+          "a launch");
       // Rank 1 does not send before rank 0 is done, where that does not wait for it.
       if (k == kOperations && launch == launchPlanted) world.wait(r);
     }

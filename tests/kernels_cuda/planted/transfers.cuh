@@ -1,5 +1,5 @@
-// The kernel of transfers, for an executor that is broken on purpose. Without relocatable code each kernel needs
-// a source of its own.
+// The kernel of transfers, for an executor that is broken on purpose. Without relocatable code each kernel
+// needs a source of its own.
 #pragma once
 
 #include "collectives/point_to_point.h"

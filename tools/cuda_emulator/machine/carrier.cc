@@ -19,11 +19,13 @@ std::size_t nextColour() {
 }  // namespace
 
 Carrier::Carrier()
-    : fibre_([this, colour = nextColour()](Fibre& fibre) {
-        auto* unused = static_cast<volatile char*>(__builtin_alloca(colour + 1));
-        *unused = 0;
-        runBlocks(fibre);
-      }, Fibre::Switches::do_not_order) {}
+    : fibre_(
+          [this, colour = nextColour()](Fibre& fibre) {
+            auto* unused = static_cast<volatile char*>(__builtin_alloca(colour + 1));
+            *unused = 0;
+            runBlocks(fibre);
+          },
+          Fibre::Switches::do_not_order) {}
 
 void Carrier::runBlocks(Fibre& fibre) {
   while (block_ != nullptr) {

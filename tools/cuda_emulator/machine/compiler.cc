@@ -31,10 +31,10 @@ using Arguments = std::vector<std::string>;
 const Arguments& options() {
   static const Arguments all = [] {
     Arguments options {
-    "-std=c++20", "-O1", "-fPIC", "-w", "-fno-strict-aliasing", "-fwrapv", "-ffp-contract=off",
-        "-fno-math-errno", "-fvisibility=hidden", "-fno-stack-protector",
+      "-std=c++20", "-O1", "-fPIC", "-w", "-fno-strict-aliasing", "-fwrapv", "-ffp-contract=off",
+          "-fno-math-errno", "-fvisibility=hidden", "-fno-stack-protector",
 #if defined(__SANITIZE_THREAD__)
-        "-fsanitize=thread"
+          "-fsanitize=thread"
 #endif
     };
     if (memoryIsChecked()) options.push_back("-DTUTTI_CHECKED_MEMORY");

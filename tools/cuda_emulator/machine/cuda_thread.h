@@ -55,7 +55,8 @@ struct CudaThread : Thread {
   WarpRequest request;     // while it waits for its warp
   WarpResult warp_result;  // written by the thread that completed the request
   u32 sync_phase = 0;      // of its warp, when it came
-  u32 synced_phases = 0;   // set of bits: those of all that a completed Sync was for; none after other requests
+  u32 synced_phases =
+      0;  // set of bits: those of all that a completed Sync was for; none after other requests
   u32 barrier_result = 0;  // written by the thread that completed the barrier
   bool done = false;
 };

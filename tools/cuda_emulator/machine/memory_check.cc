@@ -60,8 +60,8 @@ MemoryRange sharedOf(const Thread& thread) { return {number(thread.shared), thre
 MemoryRange rangeOf(const CudaThread& thread, u64 address) {
   const LaunchPlan& plan = thread.block->launch().plan();
   const auto holds = [address](const MemoryRange& range) { return address - range.begin < range.bytes; };
-  const MemoryRange own[] = {sharedOf(thread), {number(plan.arguments), plan.argument_bytes},
-                             thread.carrier->stack()};
+  const MemoryRange own[] = {
+      sharedOf(thread), {number(plan.arguments), plan.argument_bytes}, thread.carrier->stack()};
   for (const MemoryRange& range : own) {
     if (holds(range)) return range;
   }

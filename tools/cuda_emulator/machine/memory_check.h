@@ -1,5 +1,5 @@
-// TUTTI_EMULATED_MEMCHECK=1: kernels are translated so that each access is asked about. Without it an access is an
-// error only where it is misaligned or no memory is mapped at all.
+// TUTTI_EMULATED_MEMCHECK=1: kernels are translated so that each access is asked about. Without it an access
+// is an error only where it is misaligned or no memory is mapped at all.
 #pragma once
 
 #include <string>
@@ -27,8 +27,8 @@ void checkAgainst(const KnownMemory& memory);
 
 /// Gives the thread what it needs to begin with.
 void prepareChecks(CudaThread& thread);
-/// Of `bytes` at `address`, which the thread does not know to be allowed. Returns if they are; else in words why
-/// they are not.
+/// Of `bytes` at `address`, which the thread does not know to be allowed. Returns if they are; else in words
+/// why they are not.
 std::string checkAccess(CudaThread& thread, u64 address, u32 bytes);
 
 /// The device's heap: malloc and free of kernels.

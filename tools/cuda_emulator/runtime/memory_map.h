@@ -58,8 +58,8 @@ class MemoryMap {
 
   /// For checked kernels. Counts what was removed (atomic).
   const std::uint64_t* removals() const { return &removals_; }
-  /// What an address that no allocation holds may have been meant for: memory that was given back and held it,
-  /// else the allocation that ends or begins nearest, within 1 MiB.
+  /// What an address that no allocation holds may have been meant for: memory that was given back and held
+  /// it, else the allocation that ends or begins nearest, within 1 MiB.
   struct Near {
     std::optional<Allocation> allocation;
     bool is_freed = false;

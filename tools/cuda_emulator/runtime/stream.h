@@ -68,8 +68,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
 using StreamPtr = std::shared_ptr<Stream>;
 
-/// Joins the threads of streams that are closed and done. Without a stream's lock held. Also done when the process
-/// ends, so that no thread is then just about to.
+/// Joins the threads of streams that are closed and done. Without a stream's lock held. Also done when the
+/// process ends, so that no thread is then just about to.
 void joinEndedStreams();
 
 }  // namespace tutti::emulator

@@ -103,8 +103,8 @@ struct Thread {
   u32 lane = 0;
   u32 warp = 0;
   u64 grid = 0;
-  // Where memory is checked: what the thread may touch, as far as it has asked; only as long as *removals is what
-  // it was.
+  // Where memory is checked: what the thread may touch, as far as it has asked; only as long as *removals is
+  // what it was.
   MemoryRange known[4];
   u32 next_known = 0;
   u64 known_removals = 0;
