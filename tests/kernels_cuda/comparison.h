@@ -60,8 +60,9 @@ class Comparison {
       }
       const bool is_shifted = random() % 2 == 0;
       const std::size_t shift = is_shifted ? size * (random() % 4) : 0;
-      inputs_.push_back(std::make_unique<PinnedMemory>(scenario.inputBytes() + 64));
-      outputs_.push_back(std::make_unique<PinnedMemory>(scenario.outputBytes() + 64));
+      // To the byte: where memory is checked, one more is out of bounds.
+      inputs_.push_back(std::make_unique<PinnedMemory>(shift + scenario.inputBytes()));
+      outputs_.push_back(std::make_unique<PinnedMemory>(shift + scenario.outputBytes()));
       std::memcpy(inputs_.back()->data() + shift, sim_.input(r), scenario.inputBytes());
       shifts_.push_back(shift);
     }
@@ -88,8 +89,8 @@ class Comparison {
     for (int r = 0; r < scenario_.nranks; ++r) {
       for (int peer = 0; peer < scenario_.nranks; ++peer) {
         const auto i = static_cast<std::size_t>(peer);
-        map(world.regions(r, peer), kInputRegion, *inputs_[i], scenario_.inputBytes() + 64);
-        map(world.regions(r, peer), kOutputRegion, *outputs_[i], scenario_.outputBytes() + 64);
+        map(world.regions(r, peer), kInputRegion, *inputs_[i], shifts_[i] + scenario_.inputBytes());
+        map(world.regions(r, peer), kOutputRegion, *outputs_[i], shifts_[i] + scenario_.outputBytes());
       }
     }
   }
