@@ -70,7 +70,7 @@ class MemoryMap {
   mutable std::shared_mutex mutex_;
   std::map<std::uintptr_t, Allocation> by_end_;  // keyed by one past the last byte
   std::uint64_t last_id_ = 0;
-  std::map<std::uintptr_t, Allocation> freed_;   // the same, without mappings; where memory is checked
+  std::map<std::uintptr_t, Allocation> freed_;  // the same, without mappings; where memory is checked
   std::uint64_t removals_ = 0;
 };
 
