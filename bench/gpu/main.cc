@@ -78,6 +78,7 @@ struct AllReduceCommand {
   std::string nccl;
   bool with_yardstick = false;
   bool with_copy = false;
+  bool sets_slots = false;  ///< else they are the library's own choice, unless the yardstick needs the same
 
   int run() const {
     const Arrangement& arrangement = options.arrangement;
@@ -92,8 +93,10 @@ struct AllReduceCommand {
     // Before a library is loaded: it reads its settings once.
     ::setenv("TUTTI_DEVICE", "cuda", 1);
     ::setenv("TUTTI_LANES", std::to_string(arrangement.lanes).c_str(), 1);
-    ::setenv("TUTTI_SLOTS", std::to_string(arrangement.slot_count).c_str(), 1);
-    ::setenv("TUTTI_SLOT_BYTES", std::to_string(arrangement.slot_bytes).c_str(), 1);
+    if (with_yardstick || sets_slots) {
+      ::setenv("TUTTI_SLOTS", std::to_string(arrangement.slot_count).c_str(), 1);
+      ::setenv("TUTTI_SLOT_BYTES", std::to_string(arrangement.slot_bytes).c_str(), 1);
+    }
     std::vector<std::unique_ptr<Contender>> contenders;
     contenders.push_back(loadLibrary("tutti", tutti, arrangement));
     if (!nccl.empty()) contenders.push_back(loadLibrary("NCCL", nccl, arrangement));
@@ -147,7 +150,9 @@ CLI::App* addAllReduce(CLI::App& app, AllReduceCommand& command) {
   sub->add_option("--gpus", arrangement.gpus, "rank r is on GPU r % gpus")->check(CLI::Range(1, 64));
   sub->add_option("--lanes", arrangement.lanes, "blocks of a rank")->check(CLI::Range(1, 16));
   sub->add_option("--slots", arrangement.slot_count)->check(CLI::Range(2, 64));
-  sub->add_option("--slot-bytes", arrangement.slot_bytes)->transform(CLI::AsSizeValue(false));
+  sub->add_option("--slot-bytes", arrangement.slot_bytes)
+      ->transform(CLI::AsSizeValue(false))
+      ->each([&command](const std::string&) { command.sets_slots = true; });
   sub->add_option("--mode", options.mode, "stream, graph or latency")
       ->transform(CLI::CheckedTransformer(kModes));
   sub->add_option("--rounds", options.rounds)->check(CLI::Range(1, 1000));

@@ -77,7 +77,7 @@ done
 
 class Reports(unittest.TestCase):
     def testFiguresReasonsAndFailures(self):
-        race = {"about": "ring", "measure": "all_reduce", "mode": "stream", "ranks": 2, "gpus": 1, "bytes": 1 << 20}
+        race = {"about": "ring", "measure": "all_reduce", "mode": "stream", "ranks": 2, "gpus": 1, "lanes": 8, "bytes": 1 << 20}
         lines = [measures.withStatistics({**race, "contender": name, "times_us": times})
                  for name, times in (("tutti", [10.0, 8.0, 40.0]), ("yardstick", [9.0, 5.0, 4.0]))]
         lines.append({"about": "ring", "measure": "co_residency", "kernel": "k", "ranks_on_a_gpu": 2, "blocks_of_a_rank": 8,

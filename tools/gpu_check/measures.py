@@ -27,18 +27,21 @@ class Measure:
 
 
 def allReduce(about, ranks, sizes, *more, gpus=1, mode="stream", environment=None):
-    name = f"{about}: {ranks} rank{'s' * (ranks > 1)}, {mode}"
+    lanes = f", {more[more.index('--lanes') + 1]} lanes" if "--lanes" in more else ""
+    name = f"{about}: {ranks} rank{'s' * (ranks > 1)}, {mode}{lanes}"
     return Measure(about, name, ["all-reduce", "--ranks", str(ranks), "--gpus", str(gpus), "--mode", mode, "--bytes",
                                  sizes, *more], environment or {})
 
 
 def onOneGpu():
     ring = {"TUTTI_PLAN": "ring/slots"}
+    most = ["--lanes", "16"]  # of 8 by default
     yield Measure("combine", "combine", ["combine", "--bytes", "1M,16M,256M", "--blocks", "8,16,32,64,132"])
     yield allReduce("alone", 1, SIZES, "--copy")
     for ranks in (1, 2, 4):
         yield allReduce("one GPU", ranks, SIZES)
         yield allReduce("latency", ranks, SMALL, mode="latency")
+    yield allReduce("one GPU", 2, SIZES, *most)
     for ranks in (1, 2):
         yield allReduce("graph", ranks, SMALL + ",256K", mode="graph")
     for ranks in (2, 4):
@@ -48,8 +51,9 @@ def onOneGpu():
 def onSeveralGpus(gpus, nccl):
     ranks = min(max(gpus, 2), 8)
     beside = ["--nccl", nccl] if nccl else []
-    for mode, sizes in (("stream", SIZES), ("latency", SMALL), ("graph", SMALL)):
-        measure = allReduce("several GPUs", ranks, sizes, *beside, gpus=ranks, mode=mode)
+    for mode, sizes, more in (("stream", SIZES, []), ("stream", SIZES, ["--lanes", "16"]), ("latency", SMALL, []),
+                              ("graph", SMALL, [])):
+        measure = allReduce("several GPUs", ranks, sizes, *beside, *more, gpus=ranks, mode=mode)
         measure.why_not = "" if gpus > 1 else "there is one GPU"
         yield measure
 
@@ -57,26 +61,32 @@ def onSeveralGpus(gpus, nccl):
 def tiny(arguments):
     """The same for emulated GPUs: whatever is quick."""
     result = list(arguments)
-    for option, value in (("--bytes", "64,16K"), ("--blocks", "2")):
+    if result[0] == "all-reduce":
+        result += ["--slot-bytes", "4096", *([] if "--lanes" in result else ["--lanes", "2"])]
+    for option, value in (("--bytes", "64,16K"), ("--blocks", "2"), ("--lanes", "2")):
         if option in result:
             result[result.index(option) + 1] = value
-    lanes = ["--lanes", "2", "--slot-bytes", "4096"] if result[0] == "all-reduce" else []
-    return [*result, "--rounds", "2", "--sample-us", "1", *lanes]
+    return [*result, "--rounds", "2", "--sample-us", "1"]
+
+
+def isTuttis(path):
+    with open(path, "rb") as file:
+        return b"tutti" in file.read()
 
 
 def findNccl(setting, given):
     """A libnccl.so.2 that is not Tutti's own; or why there is none."""
     if setting.emulated:
         return None, "it brings a CUDA runtime of its own, which cannot be emulated"
-    named = [given] if given else []
-    named += [os.path.join(folder, "libnccl.so.2") for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
+    if given:
+        return (None, f"{given} is Tutti's own library") if isTuttis(given) else (given, "")
+    named = [os.path.join(folder, "libnccl.so.2") for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder]
     named += ["/usr/local/cuda/lib64/libnccl.so.2", "/usr/lib/x86_64-linux-gnu/libnccl.so.2", "/usr/lib64/libnccl.so.2"]
     for folder in sys.path:
         named += glob.glob(os.path.join(folder, "nvidia", "nccl", "lib", "libnccl.so.2"))
     for path in filter(os.path.exists, named):
-        with open(path, "rb") as file:
-            if b"tutti" not in file.read():
-                return path, ""
+        if not isTuttis(path):
+            return path, ""
     by_name = ctypes.util.find_library("nccl")
     return by_name, "" if by_name else "no libnccl.so.2 was found; --nccl PATH names one"
 

@@ -45,13 +45,13 @@ def raceTable(lines):
     beside = any(line["contender"] != "tutti" for line in lines)
     between = any(line["gpus"] > 1 for line in lines)
     calls = any("call_us" in line for line in lines)
-    head = ["ranks", "mode", "size", "by", "µs: median [least, greatest]", "GB/s"] + ["busbw GB/s"] * between
+    head = ["ranks", "lanes", "mode", "size", "by", "µs: median [least, greatest]", "GB/s"] + ["busbw GB/s"] * between
     head += ["call µs"] * calls + ["Tutti is, times as fast"] * beside
     tutti = {keyOf(line): line["times_median_us"] for line in lines if line["contender"] == "tutti"}
     rows = []
     for line in lines:
         rate = line["bytes"] / line["times_median_us"] / 1e3
-        row = [line["ranks"], line["mode"], size(line["bytes"]), line["contender"], time(line), f"{rate:.2f}"]
+        row = [line["ranks"], line["lanes"], line["mode"], size(line["bytes"]), line["contender"], time(line), f"{rate:.2f}"]
         if between:
             row.append(f"{rate * 2 * (line['ranks'] - 1) / line['ranks']:.2f}")
         if calls:
@@ -64,7 +64,7 @@ def raceTable(lines):
 
 
 def keyOf(line):
-    return line["ranks"], line["mode"], line["bytes"]
+    return line["ranks"], line["lanes"], line["mode"], line["bytes"]
 
 
 def proofs(results):
