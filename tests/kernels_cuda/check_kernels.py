@@ -51,7 +51,9 @@ def functionsOf(text, name):
 
 
 def narrowLoops(text):
-    """What of combine's loops is missing or narrow."""
+    """What of combine's loops is missing or narrow, in kernels that have them."""
+    if "CombineJob" not in text:
+        return
     for name in ("reduceAll", "copyPiecesI5uint4"):
         bodies = functionsOf(text, name)
         if name == "copyPiecesI5uint4" and not bodies:
