@@ -30,4 +30,9 @@ void fillAsync(void* target, std::size_t pitch, int value, Rows rows, cudaStream
 /// In the legacy stream; not waited for.
 void fillNow(void* target, std::size_t pitch, int value, Rows rows);
 
+/// The same as nodes of a graph.
+Operation copyNode(const CopyRequest& request);
+/// `value` in units of 1, 2 or 4 bytes.
+Operation fillNode(void* target, std::size_t pitch, unsigned value, std::size_t unit_bytes, Rows rows);
+
 }  // namespace tutti::emulator
