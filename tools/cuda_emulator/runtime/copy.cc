@@ -110,6 +110,19 @@ void copyNow(const CopyRequest& request) {
   if (places.target != Place::device || places.source != Place::device) synchronize(*legacy);
 }
 
+void copyBetween(const CopyRequest& request, Device& target, Device& source) {
+  const auto& own = currentDevice().streams().legacy();
+  const auto follow = [](const StreamPtr& later, const StreamPtr& earlier) {
+    if (later == earlier) return;
+    const auto event = std::make_shared<Event>(earlier->device(), cudaEventDisableTiming);
+    submit(earlier, recordOperation(event));
+    submit(later, waitOperation(event));
+  };
+  for (auto* const device : {&target, &source}) follow(own, device->streams().legacy());
+  copyNow(request);
+  for (auto* const device : {&target, &source}) follow(device->streams().legacy(), own);
+}
+
 void fillAsync(void* target, std::size_t pitch, int value, Rows rows, cudaStream_t stream) {
   submitFill(streamOf(stream), target, pitch, value, rows);
 }

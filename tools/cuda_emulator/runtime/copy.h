@@ -25,6 +25,8 @@ CopyRequest plainCopy(void* target, const void* source, std::size_t bytes, cudaM
 void copyAsync(const CopyRequest& request, cudaStream_t stream);
 /// In the legacy stream. Returns when the copy is done, at once where it is from device to device.
 void copyNow(const CopyRequest& request);
+/// The same, after what was queued on both devices before, and before what is queued later.
+void copyBetween(const CopyRequest& request, Device& target, Device& source);
 
 void fillAsync(void* target, std::size_t pitch, int value, Rows rows, cudaStream_t stream);
 /// In the legacy stream; not waited for.
