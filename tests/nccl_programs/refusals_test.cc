@@ -22,7 +22,7 @@ bool contains(const std::string& text, const std::string& part) {
 
 TEST(EmulationRefusals, WhatAProgramsFileShows) {
   const std::pair<const char*, const char*> cases[] = {
-      {"tensor_cores_static", "nvcc -cudart shared"},
+      {"not_served_static", "nvcc -cudart shared"},
       {"needs_driver", "libcuda.so.1, and CUDA's driver API is not emulated"},
       {"needs_old_runtime", "libcudart.so.12"},
       {"needs_rpath", "stubs/rpath/libcudart.so.13 before the emulated one"},
@@ -51,14 +51,14 @@ TEST(EmulationRefusals, WhatWillFailIsToldAndTheProgramRuns) {
 }
 
 TEST(EmulationRefusals, FunctionsAndInstructionsByName) {
-  const auto result = run(here("tensor_cores_shared"));
+  const auto result = run(here("not_served_shared"));
   EXPECT_EQ(
       result.out,
       "[0] array: cudaErrorNotSupported\n[0] kept: cudaErrorNotSupported\n[0] launch: cudaErrorInvalidPtx\n")
       << result.err;
   EXPECT_TRUE(contains(result.err, "cudaMallocArray is not emulated")) << result.err;
-  for (const auto* const part :
-       {"onTensorCores", "PTX line ", "wmma.load", "this instruction is not known"}) {
+  for (const auto* const part : {"the __managed__ variable managed_word is not emulated", "onTensorCores",
+                                 "PTX line ", "wmma.load", "this instruction is not known"}) {
     EXPECT_TRUE(contains(result.err, part)) << part << " is missing in: " << result.err;
   }
 }

@@ -6,6 +6,8 @@
 
 #include <cstdio>
 
+__managed__ int managed_word;
+
 __global__ void onTensorCores(const __half* a, const __half* b, float* c) {
   using namespace nvcuda;
   wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> left;
@@ -15,6 +17,7 @@ __global__ void onTensorCores(const __half* a, const __half* b, float* c) {
   wmma::load_matrix_sync(left, a, 16);
   wmma::load_matrix_sync(right, b, 16);
   wmma::mma_sync(sum, left, right, sum);
+  managed_word = 1;
   wmma::store_matrix_sync(c, sum, 16, wmma::mem_row_major);
 }
 
