@@ -6,7 +6,7 @@
 
 #include <cuda_bf16.h>
 
-#include "launcher.h"
+#include "tests/nccl_programs/launcher.h"
 
 constexpr int kCount = 2 * 700;
 

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <vector>
 
-#include "launcher.h"
+#include "tests/nccl_programs/launcher.h"
 
 constexpr int kBuckets = 6;
 constexpr int kBytes = 1 << 16;  // the largest bucket

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "check.h"
+#include "tests/nccl_programs/check.h"
 
 __global__ void lastOfSharedMemory(int* result, int words) {
   extern __shared__ int shared[];

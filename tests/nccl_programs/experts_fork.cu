@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "check.h"
+#include "tests/nccl_programs/check.h"
 
 constexpr int kTokens = 400;  // of each rank
 constexpr int kRanks = 4;

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <ctime>
 
-#include "launcher.h"
+#include "tests/nccl_programs/launcher.h"
 
 __global__ void fill(float* values, int count, float value) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;

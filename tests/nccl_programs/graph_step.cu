@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "launcher.h"
+#include "tests/nccl_programs/launcher.h"
 
 constexpr int kCount = 3000;
 constexpr int kSteps = 9;

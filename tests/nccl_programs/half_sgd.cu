@@ -5,7 +5,7 @@
 
 #include <cuda_fp16.h>
 
-#include "launcher.h"
+#include "tests/nccl_programs/launcher.h"
 
 constexpr int kFeatures = 64;
 constexpr int kSamples = 48;  // of each rank

@@ -3,7 +3,7 @@
 // result is exact.
 #include <vector>
 
-#include "check.h"
+#include "tests/nccl_programs/check.h"
 
 constexpr int kCells = 500;  // of each GPU, between two halo cells
 constexpr int kSteps = 20;

@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "check.h"
+#include "tests/nccl_programs/check.h"
 
 constexpr int kBins = 64;
 constexpr int kCount = 20000;  // values of each GPU

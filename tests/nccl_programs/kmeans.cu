@@ -4,7 +4,7 @@
 #include <cfloat>
 #include <vector>
 
-#include "launcher.h"
+#include "tests/nccl_programs/launcher.h"
 
 constexpr int kPoints = 3000;  // of each rank
 constexpr int kClusters = 5;

@@ -1,5 +1,5 @@
-// One process per GPU, as a launcher starts it: RANK, WORLD_SIZE and LOCAL_RANK in the environment; the id goes
-// by a file or over TCP.
+// One process per GPU, as a launcher starts it: RANK, WORLD_SIZE and LOCAL_RANK in the environment; the id
+// goes by a file or over TCP.
 #pragma once
 
 #include <arpa/inet.h>
@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "check.h"
+#include "tests/nccl_programs/check.h"
 
 inline int numberFrom(const char* name) {
   const char* text = getenv(name);

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <vector>
 
-#include "check.h"
+#include "tests/nccl_programs/check.h"
 
 constexpr int kRows = 24;  // of each GPU
 constexpr int kSteps = 40;

@@ -3,7 +3,7 @@
 #include <thread>
 #include <vector>
 
-#include "check.h"
+#include "tests/nccl_programs/check.h"
 
 constexpr int kBlock = 256;
 constexpr int kBlocks = 5;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "launcher.h"
+#include "tests/nccl_programs/launcher.h"
 
 constexpr int kRows = 6;
 constexpr int kColumns = 777;  // of each rank

@@ -3,7 +3,7 @@
 // Small whole numbers.
 #include <vector>
 
-#include "check.h"
+#include "tests/nccl_programs/check.h"
 
 constexpr int kTile = 16;
 

@@ -32,8 +32,8 @@ struct Allocation {
   std::size_t bytes = 0;
   MemoryKind kind = MemoryKind::device;
   int device = 0;
-  unsigned flags = 0;                ///< those of cudaHostAlloc and cudaHostRegister
-  std::shared_ptr<Mapping> mapping;  ///< unless the memory is not the emulator's own
+  unsigned flags = 0;                          ///< those of cudaHostAlloc and cudaHostRegister
+  std::shared_ptr<Mapping> mapping;            ///< unless the memory is not the emulator's own
   std::shared_ptr<MemoryPool> pool = nullptr;  ///< that it was taken from
   std::uint64_t id = 0;              ///< MemoryMap's: no other allocation of the process ever has it
 
