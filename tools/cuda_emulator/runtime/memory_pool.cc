@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tools/cuda_emulator/runtime/error.h"
+#include "tools/cuda_emulator/runtime/handles.h"
 
 namespace tutti::emulator {
 namespace {
@@ -105,11 +106,6 @@ void MemoryPool::get(cudaMemPoolAttr attribute, void* value) const {
     default:
       throw CudaError(cudaErrorInvalidValue);
   }
-}
-
-HandleTable<cudaMemPool_t, MemoryPool>& poolHandles() {
-  static auto* const result = new HandleTable<cudaMemPool_t, MemoryPool>;
-  return *result;
 }
 
 cudaMemPool_t defaultPoolOf(const Device& device) {

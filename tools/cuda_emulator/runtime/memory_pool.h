@@ -9,7 +9,6 @@
 #include <mutex>
 
 #include "tools/cuda_emulator/runtime/device.h"
-#include "tools/cuda_emulator/runtime/handle_table.h"
 
 namespace tutti::emulator {
 
@@ -36,7 +35,6 @@ class MemoryPool {
   int reuse_[3] = {1, 1, 1};  // following events, opportunistically, by dependencies of its own
 };
 
-HandleTable<cudaMemPool_t, MemoryPool>& poolHandles();
 /// The pool that `device` began with.
 cudaMemPool_t defaultPoolOf(const Device& device);
 /// The pool that cudaMallocAsync takes now.
