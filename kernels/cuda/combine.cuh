@@ -37,6 +37,36 @@ __device__ inline T* at(std::uint64_t address) {
   return reinterpret_cast<T*>(address);
 }
 
+// Operands lie in global memory. Said so, an access need not find out which kind it is; asm, because the
+// compiler believes no other way of saying it for 16 bytes. Plain accesses, which barriers order.
+
+template <class Piece>
+__device__ inline Piece loadPiece(std::uint64_t address) {
+  return *at<const Piece>(address);
+}
+template <>
+__device__ inline uint4 loadPiece(std::uint64_t address) {
+  const std::uint64_t from = __cvta_generic_to_global(at<const void>(address));
+  uint4 piece;
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(piece.x), "=r"(piece.y), "=r"(piece.z), "=r"(piece.w)
+               : "l"(from)
+               : "memory");
+  return piece;
+}
+
+template <class Piece>
+__device__ inline void storePiece(std::uint64_t address, Piece piece) {
+  *at<Piece>(address) = piece;
+}
+template <>
+__device__ inline void storePiece(std::uint64_t address, uint4 piece) {
+  const std::uint64_t to = __cvta_generic_to_global(at<void>(address));
+  asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(piece.x), "r"(piece.y), "r"(piece.z),
+               "r"(piece.w)
+               : "memory");
+}
+
 /// How many bytes may be moved at once: 16, or `unit`, a smaller power of two, if the operands lie alike
 /// within so many, else 1; and how many bytes lie in front of the first such piece.
 struct Alignment {
@@ -133,25 +163,34 @@ class VectorLoop {
   using Group = typename Element::Group;
   using Vector = tutti::Vector<Element>;
   static constexpr std::uint32_t kPerVector = Vector::kGroups * Element::kPerGroup;
-  /// Vectors that a thread has under way of each source: what they become has to fit in registers.
-  static constexpr std::uint32_t kUnroll = Element::kBytes == 1 ? 2 : 4;
+  /// Vectors that a thread has under way of each source: few blocks have to keep all of the memory busy, and
+  /// what they become has to fit in registers.
+  static constexpr std::uint32_t kUnroll = Element::kBytes == 4 ? 8 : Element::kBytes == 1 ? 2 : 4;
 
  public:
   /// `count` vectors, the first `offset` bytes behind the operands' addresses.
   __device__ static void run(const CombineJob& job, std::uint64_t offset, std::uint64_t count,
                              std::int32_t nranks) {
-    const std::uint64_t threads = blockDim.x;
     std::uint64_t i = threadIdx.x;
-    for (; i + (kUnroll - 1) * threads < count; i += kUnroll * threads)
-      step<kUnroll>(job, offset + 16 * i, 16 * threads, nranks);
-    for (; i < count; i += threads) step<1>(job, offset + 16 * i, 0, nranks);
+    steps<kUnroll>(job, offset, count, i, nranks);
+    if constexpr (kUnroll > 4) steps<4>(job, offset, count, i, nranks);
+    steps<1>(job, offset, count, i, nranks);
   }
 
  private:
+  /// From vector i on, as long as there are kVectors for this thread.
+  template <std::uint32_t kVectors>
+  __device__ static void steps(const CombineJob& job, std::uint64_t offset, std::uint64_t count,
+                               std::uint64_t& i, std::int32_t nranks) {
+    const std::uint64_t threads = blockDim.x;
+    for (; i + (kVectors - 1) * threads < count; i += kVectors * threads)
+      step<kVectors>(job, offset + 16 * i, 16 * threads, nranks);
+  }
+
   template <std::uint32_t kVectors>
   __device__ static void load(Vector (&vectors)[kVectors], std::uint64_t address, std::uint64_t stride) {
 #pragma unroll
-    for (std::uint32_t v = 0; v < kVectors; ++v) vectors[v].words = *at<const uint4>(address + v * stride);
+    for (std::uint32_t v = 0; v < kVectors; ++v) vectors[v].words = loadPiece<uint4>(address + v * stride);
   }
 
   __device__ static void unpack(const Vector& vector, Compute scale, Compute (&values)[kPerVector]) {
@@ -217,7 +256,7 @@ class VectorLoop {
     for (std::uint32_t d = 0; d < job.dst_count; ++d) {
       const std::uint64_t to = job.dsts[d] + offset;
 #pragma unroll
-      for (std::uint32_t v = 0; v < kVectors; ++v) *at<uint4>(to + v * stride) = now[v].words;
+      for (std::uint32_t v = 0; v < kVectors; ++v) storePiece(to + v * stride, now[v].words);
     }
   }
 };
@@ -261,31 +300,38 @@ __device__ __noinline__ void reduceAll(const CombineJob& job, std::uint64_t n, s
   if (tail != n) reduceElements<Element>(job, kReduction, tail * Element::kBytes, n - tail, nranks);
 }
 
+/// `kPieces` pieces, `stride` bytes apart, to all destinations.
+template <class Unit, std::uint32_t kPieces>
+__device__ inline void copyStep(const CombineJob& job, std::uint64_t offset, std::uint64_t stride) {
+  const std::uint64_t from = job.srcs[0] + offset;
+  const std::uint32_t destinations = job.dst_count;
+  Unit pieces[kPieces];
+#pragma unroll
+  for (std::uint32_t k = 0; k < kPieces; ++k) pieces[k] = loadPiece<Unit>(from + k * stride);
+#pragma unroll 1
+  for (std::uint32_t d = 0; d < destinations; ++d) {
+    const std::uint64_t to = job.dsts[d] + offset;
+#pragma unroll
+    for (std::uint32_t k = 0; k < kPieces; ++k) storePiece(to + k * stride, pieces[k]);
+  }
+}
+
+/// From piece i on, as long as there are kPieces for this thread.
+template <class Unit, std::uint32_t kPieces>
+__device__ inline void copySteps(const CombineJob& job, std::uint64_t offset, std::uint64_t count,
+                                 std::uint64_t& i) {
+  const std::uint64_t threads = blockDim.x;
+  for (; i + (kPieces - 1) * threads < count; i += kPieces * threads)
+    copyStep<Unit, kPieces>(job, offset + i * sizeof(Unit), threads * sizeof(Unit));
+}
+
 /// Copies pieces of sizeof(Unit) bytes.
 template <class Unit>
 __device__ __noinline__ void copyPieces(const CombineJob& job, std::uint64_t offset, std::uint64_t count) {
-  constexpr std::uint32_t kUnroll = 4;
-  const std::uint64_t threads = blockDim.x;
-  const std::uint64_t from = job.srcs[0] + offset;
   std::uint64_t i = threadIdx.x;
-  for (; i + (kUnroll - 1) * threads < count; i += kUnroll * threads) {
-    Unit pieces[kUnroll];
-#pragma unroll
-    for (std::uint32_t k = 0; k < kUnroll; ++k)
-      pieces[k] = *at<const Unit>(from + (i + k * threads) * sizeof(Unit));
-#pragma unroll 1
-    for (std::uint32_t d = 0; d < job.dst_count; ++d) {
-#pragma unroll
-      for (std::uint32_t k = 0; k < kUnroll; ++k)
-        *at<Unit>(job.dsts[d] + offset + (i + k * threads) * sizeof(Unit)) = pieces[k];
-    }
-  }
-  for (; i < count; i += threads) {
-    const Unit piece = *at<const Unit>(from + i * sizeof(Unit));
-#pragma unroll 1
-    for (std::uint32_t d = 0; d < job.dst_count; ++d)
-      *at<Unit>(job.dsts[d] + offset + i * sizeof(Unit)) = piece;
-  }
+  if constexpr (sizeof(Unit) == 16) copySteps<Unit, 8>(job, offset, count, i);
+  copySteps<Unit, 4>(job, offset, count, i);
+  copySteps<Unit, 1>(job, offset, count, i);
 }
 
 /// Copies the bytes of the first source to all destinations. One of these may be the source.

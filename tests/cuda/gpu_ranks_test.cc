@@ -1,4 +1,4 @@
-// Ranks on emulated GPUs, as threads of one process and as processes.
+// Ranks on GPUs, as threads of one process and as processes.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/harness/command.h"
+#include "tests/harness/gpus.h"
 #include "tests/harness/scratch_directory.h"
 
 namespace tutti::test {
@@ -20,10 +21,9 @@ enum class As { threads, processes };
 constexpr auto kLimit = std::chrono::minutes(5);
 
 /// What all said. Reports a failure for each rank that did not end well, leaks included.
-std::string run(As as, const std::string& scenario, int nranks, const Environment& more = {}) {
-  Environment environment{{"LD_LIBRARY_PATH", TUTTI_EMULATOR_DIR},
-                          {"TUTTI_EMULATED_GPUS", "2"},
-                          {"TUTTI_EMULATOR_CHECK_LEAKS", "1"}};
+std::string run(As as, const std::string& scenario, int nranks, const Environment& more = {}, int gpus = 2) {
+  Environment environment = environmentOfGpus(gpus, TUTTI_EMULATOR_DIR);
+  environment["TUTTI_EMULATOR_CHECK_LEAKS"] = "1";
   for (const auto& [name, value] : more) environment[name] = value;
   const ScratchDirectory scratch;
   const std::vector<std::string> common{"gpu_ranks", scenario, scratch.path() + "/board",
@@ -71,28 +71,32 @@ INSTANTIATE_TEST_SUITE_P(, GpuRanks, testing::Values(As::threads, As::processes)
 });
 
 TEST(GpuReach, WithoutIpcProcessesGoByHostMemory) {
+  if (machineGpus() != 0) GTEST_SKIP() << kInjected;
   const std::string said = run(As::processes, "collectives", 2, {{"TUTTI_EMULATED_IPC", "0"}});
   EXPECT_NE(said.find("CUDA IPC does not work here"), std::string::npos) << said;
 }
 
 TEST(GpuReach, WithoutPeerAccessThreadsGoByHostMemory) {
+  if (machineGpus() != 0) GTEST_SKIP() << kInjected;
   const std::string said = run(As::threads, "collectives", 2, {{"TUTTI_EMULATED_PEER_ACCESS", "0"}});
   EXPECT_NE(said.find("has no peer access to GPU"), std::string::npos) << said;
 }
 
 TEST(GpuReach, WithoutPeerAccessProcessesGoByHostMemory) {
+  if (machineGpus() != 0) GTEST_SKIP() << kInjected;
   const std::string said = run(As::processes, "collectives", 2, {{"TUTTI_EMULATED_PEER_ACCESS", "0"}});
   EXPECT_NE(said.find("has no peer access to GPU"), std::string::npos) << said;
 }
 
 TEST(GpuReach, OneGpuServesAll) {
-  EXPECT_EQ(run(As::threads, "collectives", 2, {{"TUTTI_EMULATED_GPUS", "1"}}), "");
-  EXPECT_EQ(run(As::processes, "collectives", 2, {{"TUTTI_EMULATED_GPUS", "1"}}), "");
+  EXPECT_EQ(run(As::threads, "collectives", 2, {}, 1), "");
+  EXPECT_EQ(run(As::processes, "collectives", 2, {}, 1), "");
 }
 
 /// What ranks say that are refused, as threads; nothing of them is left.
-std::string refusal(int nranks, const Environment& more) {
-  Environment environment{{"LD_LIBRARY_PATH", TUTTI_EMULATOR_DIR}, {"TUTTI_EMULATOR_CHECK_LEAKS", "1"}};
+std::string refusal(int nranks, int gpus, const Environment& more = {}) {
+  Environment environment = environmentOfGpus(gpus, TUTTI_EMULATOR_DIR);
+  environment["TUTTI_EMULATOR_CHECK_LEAKS"] = "1";
   for (const auto& [name, value] : more) environment[name] = value;
   const ScratchDirectory scratch;
   const CommandResult result = runCommand(
@@ -102,18 +106,18 @@ std::string refusal(int nranks, const Environment& more) {
 }
 
 TEST(GpuReach, TooFewHardwareQueuesAreRefused) {
-  const std::string said = refusal(2, {{"TUTTI_EMULATED_GPUS", "1"}, {"CUDA_DEVICE_MAX_CONNECTIONS", "1"}});
+  const std::string said = refusal(2, 1, {{"CUDA_DEVICE_MAX_CONNECTIONS", "1"}});
   EXPECT_NE(said.find("CUDA_DEVICE_MAX_CONNECTIONS is 1"), std::string::npos) << said;
 }
 
 TEST(GpuReach, NoGpuIsToldInTheDriversWords) {
-  const std::string said = refusal(1, {{"TUTTI_EMULATED_GPUS", "0"}});
+  const std::string said = refusal(1, 0);
   EXPECT_NE(said.find("no CUDA-capable device is detected"), std::string::npos) << said;
 }
 
 TEST(GpuReach, TooLittleMemoryIsTold) {
-  const std::string said =
-      refusal(2, {{"TUTTI_EMULATED_GPUS", "2"}, {"TUTTI_EMULATED_GPU_BYTES", "1000000"}});
+  if (machineGpus() != 0) GTEST_SKIP() << kInjected;
+  const std::string said = refusal(2, 2, {{"TUTTI_EMULATED_GPU_BYTES", "1000000"}});
   EXPECT_NE(said.find("cudaMalloc of 2097152 bytes for links: out of memory"), std::string::npos) << said;
   EXPECT_NE(said.find("1000000 of 1000000 bytes are free"), std::string::npos) << said;
 }

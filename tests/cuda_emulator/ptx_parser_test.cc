@@ -19,7 +19,8 @@ TEST(PtxParser, refusesWhatItDoesNotKnowByName) {
   const std::pair<const char*, const char*> cases[] = {
       {"frobnicate.b32 %r1, %r2;", "frobnicate.b32 %r1, %r2"},
       {"add.rounded.s32 %r1, %r2, %r3;", ".rounded"},
-      {"add.rz.f64 %fd1, %fd2, %fd3;", "add.rz.f64"},
+      {"cp.async.bulk.commit_group;", "cp.async.bulk.commit_group"},
+      {"mov.u32 %r1, %envreg2;", "grid-wide synchronisation"},
       {"mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16 %r1, %r2, %r3, %r4;", "mma"},
       {"ld.global.wide.u32 %r1, [%rd1];", ".wide"},
       {"mov.u32 %r1, %nosuchregister;", "%nosuchregister"},

@@ -22,7 +22,7 @@ std::system_error systemError(const std::string& what) {
 }
 
 std::string resolve(const std::string& program) {
-  const auto built = std::filesystem::path(TUTTI_BIN_DIR) / program;
+  const auto built = std::filesystem::path(programFolder()) / program;
   return program.find('/') == std::string::npos && std::filesystem::exists(built) ? built.string() : program;
 }
 
@@ -40,7 +40,7 @@ std::vector<std::string> mergedEnvironment(const std::map<std::string, std::stri
     const std::string text = *entry;
     if (!added.contains(text.substr(0, text.find('=')))) result.push_back(text);
   }
-  for (const auto& [name, value] : added) result.push_back(name + "=" + value);
+  for (const auto& [name, value] : added) result.push_back(std::string(name).append("=").append(value));
   return result;
 }
 
@@ -57,6 +57,10 @@ void drain(int& fd, std::string& into) {
 }
 
 }  // namespace
+
+std::string programFolder() {
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "bin").string();
+}
 
 Command::Command(std::vector<std::string> argv, const std::map<std::string, std::string>& environment) {
   std::array<int, 2> out{};

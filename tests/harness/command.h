@@ -9,6 +9,10 @@
 
 namespace tutti::test {
 
+/// Where the project's programs are: bin/, beside the folder of the running test. So both can be moved
+/// together.
+std::string programFolder();
+
 struct CommandResult {
   int exit_code = -1;      ///< exit status; -1 when a signal ended the program
   int signal = 0;          ///< the signal that ended it, or 0
@@ -22,7 +26,7 @@ struct CommandResult {
 class Command {
  public:
   /// Starts `argv` in its own process group, with `environment` added to the caller's. A program name without
-  /// a slash is looked up in the build's bin directory first, then in PATH. Throws std::system_error.
+  /// a slash is looked up in programFolder() first, then in PATH. Throws std::system_error.
   explicit Command(std::vector<std::string> argv, const std::map<std::string, std::string>& environment = {});
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;

@@ -2,7 +2,8 @@
 """Checks what nvcc made of the kernels, and prints a table of it. Exits 1 when a kernel
 
 - spills registers, or has local memory or a stack: arrays of each thread that belong in registers;
-- reads memory through the non-coherent path, which peers write to while it runs.
+- reads memory through the non-coherent path, which peers write to while it runs;
+- has a loop of combine that does not move 16 bytes at once, known to be global.
 
   check_kernels.py OBJECT...    objects with their OBJECT.ptxas beside them (cmake/keep-ptxas-report)
 """
@@ -44,6 +45,25 @@ def ptxOf(image):
         at = end
 
 
+def functionsOf(text, name):
+    """The bodies of functions whose name holds `name`. A line that is } alone ends one; calls have braces, too."""
+    return re.findall(rf"^\.func[^\n]*{name}[^;{{]*\n\)?\s*\{{\n(.*?)^\}}$", text, re.DOTALL | re.MULTILINE)
+
+
+def narrowLoops(text):
+    """What of combine's loops is missing or narrow, in kernels that have them."""
+    if "CombineJob" not in text:
+        return
+    for name in ("reduceAll", "copyPiecesI5uint4"):
+        bodies = functionsOf(text, name)
+        if name == "copyPiecesI5uint4" and not bodies:
+            yield f"no {name}"
+        for body in bodies:
+            moves = re.findall(r"\b(ld|st)\.global\.v4\.u32", body)
+            if "ld" not in moves or "st" not in moves or re.search(r"\b(ld|st)\.v4", body):
+                yield f"{name} does not move 16 bytes at once"
+
+
 def check(path):
     """Prints a kernel's row; yields what is wrong with it."""
     with open(path, "rb") as file:
@@ -65,6 +85,7 @@ def check(path):
     if any(memory):
         yield f"{name}: stack or spills of {max(memory)} bytes"
     for text in texts:
+        yield from (f"{name}: {fault}" for fault in narrowLoops(text))
         for line in text.split("\n"):
             if ".nc." in line or ".local" in line:
                 yield f"{name}: {line.strip()}"
@@ -73,7 +94,7 @@ def check(path):
 def main():
     print(f"{'kernel':24} {'registers':>9} {'stack or spills':>15} {'shared':>7} {'PTX lines':>9} {'object KiB':>10}")
     wrong = [fault for path in sys.argv[1:] for fault in check(path)]
-    print("\n".join(wrong) if wrong else "no stack, no spills, no local memory, no non-coherent loads")
+    print("\n".join(wrong) if wrong else "no stack, no spills, no local memory, no non-coherent loads; loops move 16 bytes at once")
     return 1 if wrong or len(sys.argv) < 2 else 0
 
 

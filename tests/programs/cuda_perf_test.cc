@@ -1,4 +1,4 @@
-// The *_perf programs on emulated GPUs: every value is compared with the oracle of the host. Emulation is
+// The *_perf programs on GPUs: every value is compared with the oracle of the host. Emulation is
 // slow: sizes are small, and what every type and operation does is in Full.
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -31,6 +31,7 @@ TEST(CudaPerf, EveryCollective) {
 }
 
 TEST(CudaPerf, RanksAreProcessesThreadsAndGpus) {
+  if (!test::hasGpus(4)) GTEST_SKIP() << test::kTooFew;
   expectGood(onGpus(2, 1, "all_reduce_perf", kOneSize + Arguments{"-t", "2"}), 1);
   expectGood(onGpus(2, 1, "all_reduce_perf", kOneSize + Arguments{"-g", "2"}), 1);
   const CommandResult result = onGpus(4, 1, "all_gather_perf", kOneSize + Arguments{"-t", "2", "-g", "2"});
@@ -76,8 +77,9 @@ TEST(CudaPerf, ReplaysEndWithTheFirstFault) {
   const std::string command = binary("all_reduce_perf") +
                               " --device cuda -b 4K -e 4K -n 1 -G $((TUTTI_RANK == 0 ? 100000000 : 1)) || "
                               "test $TUTTI_RANK = 1";
+  const auto [launcher, environment] = test::launchOnGpus(2);
   const CommandResult result =
-      runCommand({"tutti-run", "--no-prefix", "--emulate-gpus", "2", "-n", "2", "sh", "-c", command});
+      runCommand(launcher + Arguments{"--no-prefix", "-n", "2", "sh", "-c", command}, environment);
   EXPECT_FALSE(result.timed_out);
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_TRUE(contains(result.err, "AllGather(")) << result.err;
@@ -95,6 +97,7 @@ TEST(CudaPerf, CorruptionIsFound) {
 }
 
 TEST(CudaPerf, JsonNamesTheDevices) {
+  if (!test::hasGpus(2)) GTEST_SKIP() << test::kTooFew;
   const auto folder = std::filesystem::path(testing::TempDir()) / ("cuda_perf." + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
   const std::string path = folder / "results.json";
@@ -113,18 +116,19 @@ TEST(CudaPerf, JsonNamesTheDevices) {
 
 TEST(CudaPerf, AutoTakesTheGpusThatThereAre) {
   ::unsetenv("TUTTI_DEVICE");
-  const auto run = [](const char* gpus, const Arguments& arguments) {
+  const auto run = [](int gpus, const Arguments& arguments) {
+    const auto [launcher, environment] = test::launchOnGpus(gpus);
     return runCommand(
-        Arguments{"tutti-run", "--no-prefix", "--emulate-gpus", gpus, "-n", "2", binary("all_reduce_perf")} +
-        kOneSize + arguments);
+        launcher + Arguments{"--no-prefix", "-n", "2", binary("all_reduce_perf")} + kOneSize + arguments,
+        environment);
   };
-  const CommandResult with = run("2", {});
+  const CommandResult with = run(2, {});
   expectGood(with, 1);
   EXPECT_FALSE(contains(with.out, "[host memory]"));
-  const CommandResult without = run("0", {});
+  const CommandResult without = run(0, {});
   expectGood(without, 1);
   EXPECT_TRUE(contains(without.out, "[host memory]"));
-  const CommandResult host = run("2", {"--device", "host"});
+  const CommandResult host = run(2, {"--device", "host"});
   expectGood(host, 1);
   EXPECT_TRUE(contains(host.out, "[host memory]"));
 }

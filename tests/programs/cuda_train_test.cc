@@ -1,4 +1,4 @@
-// tutti-train on emulated GPUs: all that it checks holds, and it learns as it does on the host.
+// tutti-train on GPUs: all that it checks holds, and it learns as it does on the host.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/harness/gpus.h"
 #include "tests/harness/scratch_directory.h"
 #include "tests/programs/train_command.h"
 
@@ -17,12 +18,12 @@ const std::vector<std::string> kSmall{"--hidden",  "24", "--embedding", "6",
                                       "--context", "4",  "--batch",     "16"};
 
 CommandResult trainOnGpus(int nranks, std::vector<std::string> arguments) {
-  const std::string ranks = std::to_string(nranks);
-  std::vector<std::string> all{"tutti-run", "--emulate-gpus", ranks,      "-n",
-                               ranks,       "tutti-train",    "--device", "cuda"};
+  auto [all, environment] = launchOnGpus(nranks);
+  all.insert(all.end(), {"-n", std::to_string(nranks), "tutti-train", "--device", "cuda"});
   all.insert(all.end(), kSmall.begin(), kSmall.end());
   all.insert(all.end(), arguments.begin(), arguments.end());
-  return runCommand(std::move(all), kRing, std::chrono::seconds(240));
+  for (const auto& [name, value] : kRing) environment[name] = value;
+  return runCommand(std::move(all), environment, std::chrono::seconds(240));
 }
 
 bool says(const CommandResult& result, const std::string& words) {
@@ -83,8 +84,9 @@ TEST(CudaTrain, LearnsAsTheHostDoes) {
 }
 
 TEST(CudaTrain, WithoutGpuTheDriversWordsAndARemedy) {
-  const CommandResult result =
-      runCommand({"tutti-run", "--emulate-gpus", "0", "-n", "1", "tutti-train", "--device", "cuda"});
+  auto [all, environment] = launchOnGpus(0);
+  all.insert(all.end(), {"-n", "1", "tutti-train", "--device", "cuda"});
+  const CommandResult result = runCommand(all, environment);
   EXPECT_EQ(result.exit_code, 1) << both(result);
   EXPECT_NE(result.err.find("--device cuda: no GPU can be used: no CUDA-capable device"), std::string::npos)
       << both(result);

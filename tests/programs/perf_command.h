@@ -29,7 +29,7 @@ inline testing::AssertionResult matches(const std::string& text, const std::stri
 }
 
 /// Path of a program of this build.
-inline std::string binary(const std::string& program) { return std::string(TUTTI_BIN_DIR) + "/" + program; }
+inline std::string binary(const std::string& program) { return test::programFolder() + "/" + program; }
 
 /// Runs `program` under tutti-run.
 inline CommandResult launched(int nranks, const std::string& program, const Arguments& arguments,

@@ -1,10 +1,11 @@
-// Communicators on emulated GPUs, by the C API: ranks as processes, as threads, in one thread, on two hosts.
+// Communicators on GPUs, by the C API: ranks as processes, as threads, in one thread, on two hosts.
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <string>
 #include <vector>
 
+#include "tests/harness/gpus.h"
 #include "tests/harness/rank_group.h"
 
 namespace tutti::test {
@@ -12,10 +13,9 @@ namespace {
 
 using std::chrono::seconds;
 
-/// What makes programs use the emulated CUDA runtime. Whatever a program leaves allocated makes it fail.
-Environment emulated(int gpus, Environment more = {}) {
-  more["LD_LIBRARY_PATH"] = TUTTI_EMULATOR_DIR;
-  more["TUTTI_EMULATED_GPUS"] = std::to_string(gpus);
+/// What makes programs use so many GPUs. Whatever a program leaves allocated on emulated ones makes it fail.
+Environment onGpus(int gpus, Environment more = {}) {
+  more.merge(environmentOfGpus(gpus, TUTTI_EMULATOR_DIR));
   more.try_emplace("TUTTI_EMULATOR_CHECK_LEAKS", "1");
   more.try_emplace("TUTTI_LANES", "2");
   more.try_emplace("TUTTI_DEVICE", "cuda");
@@ -51,34 +51,36 @@ INSTANTIATE_TEST_SUITE_P(All, GpuRanks,
 
 TEST_P(GpuRanks, Conform) {
   const auto [nranks, gpus, hosts] = GetParam();
-  expectSuccess(group(nranks, {"conform", "7"}, emulated(gpus), hosts).wait());
+  expectSuccess(group(nranks, {"conform", "7"}, onGpus(gpus), hosts).wait());
 }
 
 TEST_P(GpuRanks, Exchange) {
   const auto [nranks, gpus, hosts] = GetParam();
-  expectSuccess(group(nranks, {"exchange"}, emulated(gpus), hosts).wait());
+  expectSuccess(group(nranks, {"exchange"}, onGpus(gpus), hosts).wait());
 }
 
 TEST_P(GpuRanks, GraphsReplay) {
   const auto [nranks, gpus, hosts] = GetParam();
-  expectSuccess(group(nranks, {"replay", "40"}, emulated(gpus), hosts).wait());
+  expectSuccess(group(nranks, {"replay", "40"}, onGpus(gpus), hosts).wait());
 }
 
 TEST_P(GpuRanks, WorkOnSeveralStreamsIsSerial) {
   const auto [nranks, gpus, hosts] = GetParam();
-  expectSuccess(group(nranks, {"streams"}, emulated(gpus), hosts).wait());
+  expectSuccess(group(nranks, {"streams"}, onGpus(gpus), hosts).wait());
 }
 
 TEST(Gpus, GraphsReplayWhereTheyTakeNoHostFunction) {
+  if (machineGpus() != 0) GTEST_SKIP() << kInjected;
   const Environment refused{{"TUTTI_EMULATED_HOST_NODES", "0"}, {"NCCL_DEBUG", "INFO"}};
-  const auto results = group(2, {"replay", "40"}, emulated(1, refused), 2).wait();
+  const auto results = group(2, {"replay", "40"}, onGpus(1, refused), 2).wait();
   expectSuccess(results);
   EXPECT_NE(results[0].err.find(": rank 1 by network (tcp);"), std::string::npos) << results[0].err;
-  expectSuccess(group(2, {"replay-alone", "10"}, emulated(1, refused), 2).wait());
+  expectSuccess(group(2, {"replay-alone", "10"}, onGpus(1, refused), 2).wait());
 }
 
 TEST(Gpus, TheEndWaitsForReplaysThatAreQueued) {
-  const auto result = alone({"destroy-queued"}, emulated(2));
+  if (!hasGpus(2)) GTEST_SKIP() << kTooFew;
+  const auto result = alone({"destroy-queued"}, onGpus(2));
   EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
@@ -87,10 +89,10 @@ INSTANTIATE_TEST_SUITE_P(All, GpuPlans, testing::Values("ring", "direct", "one_s
 
 TEST_P(GpuPlans, GiveTheBitsOfTheHost) {
   const Environment plan{{"TUTTI_PLAN", GetParam()}, {"TUTTI_SLOT_BYTES", "4096"}, {"TUTTI_LANES", "1"}};
-  Environment host = emulated(1, plan);
+  Environment host = onGpus(1, plan);
   host["TUTTI_DEVICE"] = "host";
   const auto want = group(3, {"bits", "host"}, host).wait();
-  const auto got = group(3, {"bits", "gpu"}, emulated(2, plan)).wait();
+  const auto got = group(3, {"bits", "gpu"}, onGpus(2, plan)).wait();
   expectSuccess(want);
   expectSuccess(got);
   for (std::size_t rank = 0; rank < want.size(); ++rank) {
@@ -99,10 +101,11 @@ TEST_P(GpuPlans, GiveTheBitsOfTheHost) {
   }
 }
 
+/// On the default stream, where the kernel of one rank would wait for that of another.
 TEST(Gpus, RanksAsThreads) {
+  if (!hasGpus(4)) GTEST_SKIP() << kTooFew;
   for (const int nranks : {2, 4}) {
-    const auto result =
-        alone({"threads", std::to_string(nranks)}, emulated(nranks, {{"NCCL_DEBUG", "INFO"}}));
+    const auto result = alone({"threads", std::to_string(nranks)}, onGpus(nranks, {{"NCCL_DEBUG", "INFO"}}));
     EXPECT_EQ(result.exit_code, 0) << result.err;
     const std::string others = nranks == 2 ? "rank 1" : "ranks 1-3";
     EXPECT_NE(result.err.find(": " + others + " by peer access;"), std::string::npos) << result.err;
@@ -110,24 +113,26 @@ TEST(Gpus, RanksAsThreads) {
 }
 
 TEST(Gpus, ThreadsOfTheLibraryKeepOffTheFirst) {
-  const auto result = alone({"leave-first"}, emulated(3));
+  if (!hasGpus(3)) GTEST_SKIP() << kTooFew;
+  const auto result = alone({"leave-first"}, onGpus(3));
   EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
 TEST(Gpus, OneThreadDrivesSeveral) {
-  const auto result = alone({"drive-all", "3"}, emulated(3));
+  if (!hasGpus(3)) GTEST_SKIP() << kTooFew;
+  const auto result = alone({"drive-all", "3"}, onGpus(3));
   EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
 TEST(Gpus, RegisteredBuffersAreReadInPlace) {
   for (const int gpus : {1, 2}) {
-    expectSuccess(group(2, {"register"}, emulated(gpus, {{"TUTTI_LEND_BYTES", "1000"}})).wait());
+    expectSuccess(group(2, {"register"}, onGpus(gpus, {{"TUTTI_LEND_BYTES", "1000"}})).wait());
   }
 }
 
 TEST(Gpus, ABufferThatIsFreedWhileRegisteredIsNoticed) {
   const Environment lends{{"TUTTI_LEND_BYTES", "1000"}, {"NCCL_DEBUG", "WARN"}};
-  for (const auto& result : group(2, {"free-registered"}, emulated(2, lends)).wait()) {
+  for (const auto& result : group(2, {"free-registered"}, onGpus(2, lends)).wait()) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_NE(result.err.find("800000 bytes at "), std::string::npos) << result.err;
     EXPECT_NE(result.err.find("were freed while registered"), std::string::npos) << result.err;
@@ -135,8 +140,9 @@ TEST(Gpus, ABufferThatIsFreedWhileRegisteredIsNoticed) {
 }
 
 TEST(Gpus, WithoutIpcMemoryOfTheHostIsUsedAndWhy) {
+  if (machineGpus() != 0) GTEST_SKIP() << kInjected;
   const auto results =
-      group(2, {"conform", "8"}, emulated(2, {{"TUTTI_EMULATED_IPC", "0"}, {"NCCL_DEBUG", "INFO"}})).wait();
+      group(2, {"conform", "8"}, onGpus(2, {{"TUTTI_EMULATED_IPC", "0"}, {"NCCL_DEBUG", "INFO"}})).wait();
   expectSuccess(results);
   EXPECT_NE(results[0].err.find(": rank 1 by pinned host memory;"), std::string::npos) << results[0].err;
   EXPECT_NE(results[0].err.find("GPU memory of rank 1 (pid "), std::string::npos) << results[0].err;
@@ -144,37 +150,39 @@ TEST(Gpus, WithoutIpcMemoryOfTheHostIsUsedAndWhy) {
 }
 
 TEST(Gpus, RanksThatShareOneAreToldSo) {
-  const auto results = group(2, {"once", "100"}, emulated(1, {{"NCCL_DEBUG", "INFO"}})).wait();
+  const auto results = group(2, {"once", "100"}, onGpus(1, {{"NCCL_DEBUG", "INFO"}})).wait();
   expectSuccess(results);
   EXPECT_NE(results[0].err.find("shares GPU 0 ("), std::string::npos) << results[0].err;
   EXPECT_NE(results[0].err.find(": rank 1 by CUDA IPC;"), std::string::npos) << results[0].err;
 }
 
 TEST(Gpus, WithoutPeerAccessMemoryOfTheHostIsUsed) {
-  expectSuccess(group(2, {"conform", "9"}, emulated(2, {{"TUTTI_EMULATED_PEER_ACCESS", "0"}})).wait());
-  const auto threads = alone({"threads", "2"}, emulated(2, {{"TUTTI_EMULATED_PEER_ACCESS", "0"}}));
+  if (machineGpus() != 0) GTEST_SKIP() << kInjected;
+  expectSuccess(group(2, {"conform", "9"}, onGpus(2, {{"TUTTI_EMULATED_PEER_ACCESS", "0"}})).wait());
+  const auto threads = alone({"threads", "2"}, onGpus(2, {{"TUTTI_EMULATED_PEER_ACCESS", "0"}}));
   EXPECT_EQ(threads.exit_code, 0) << threads.err;
 }
 
 TEST(Gpus, WhatTheyCannotReachIsRefused) {
-  expectSuccess(group(2, {"refuse"}, emulated(2)).wait());
-  expectSuccess(group(2, {"refuse-gpu-memory"}, emulated(1, {{"TUTTI_DEVICE", "host"}})).wait());
+  expectSuccess(group(2, {"refuse"}, onGpus(2)).wait());
+  expectSuccess(group(2, {"refuse-gpu-memory"}, onGpus(1, {{"TUTTI_DEVICE", "host"}})).wait());
 }
 
 TEST(Gpus, WithoutOneTheDriverSaysWhy) {
-  for (const auto& result : group(2, {"once", "100"}, emulated(0, {{"TUTTI_DEVICE", "cuda"}})).wait()) {
+  for (const auto& result : group(2, {"once", "100"}, onGpus(0, {{"TUTTI_DEVICE", "cuda"}})).wait()) {
     expectSays(result, "TUTTI_DEVICE=cuda, but no GPU can be used: ");
     expectSays(result, "no CUDA-capable device is detected");
   }
 }
 
 TEST(Gpus, MemoryThatDoesNotSufficeIsToldToAll) {
+  if (machineGpus() != 0) GTEST_SKIP() << kInjected;
   RankGroup ranks(
       3,
       [](int) {
         return std::vector<std::string>{"once", "100"};
       },
-      emulated(2), {{1, {{"TUTTI_EMULATED_GPU_BYTES", "100000"}}}}, 1, "gpu_rank_program");
+      onGpus(2), {{1, {{"TUTTI_EMULATED_GPU_BYTES", "100000"}}}}, 1, "gpu_rank_program");
   const auto results = ranks.wait();
   for (const auto& result : results) expectSays(result, "out of memory");
   expectSays(results[0], "rank 1 (pid ");
@@ -187,12 +195,12 @@ TEST(Gpus, RanksOnGpusAndOnHostMemoryDoNotMix) {
       [](int) {
         return std::vector<std::string>{"once", "100"};
       },
-      emulated(1), {{1, {{"TUTTI_DEVICE", "host"}}}}, 1, "gpu_rank_program");
+      onGpus(1), {{1, {{"TUTTI_DEVICE", "host"}}}}, 1, "gpu_rank_program");
   for (const auto& result : mixed.wait()) expectSays(result, "Set TUTTI_DEVICE equally on all ranks");
 }
 
 TEST(Gpus, DifferentCallsAreNamedOnBothSides) {
-  for (const auto& result : group(2, {"differ"}, emulated(2)).wait()) {
+  for (const auto& result : group(2, {"differ"}, onGpus(2)).wait()) {
     expectSays(result, "AllReduce(count 100, float, sum)");
     expectSays(result, "AllReduce(count 50, float, sum)");
   }
@@ -200,15 +208,15 @@ TEST(Gpus, DifferentCallsAreNamedOnBothSides) {
 
 TEST(Gpus, ARankThatNeverEntersIsNamed) {
   for (const int hosts : {1, 2}) {
-    RankGroup ranks = group(
-        3, {"absent"}, emulated(2, {{"TUTTI_TIMEOUT", "1"}, {"TUTTI_EMULATOR_CHECK_LEAKS", "0"}}), hosts);
+    RankGroup ranks =
+        group(3, {"absent"}, onGpus(2, {{"TUTTI_TIMEOUT", "1"}, {"TUTTI_EMULATOR_CHECK_LEAKS", "0"}}), hosts);
     for (int rank = 0; rank < 2; ++rank) expectSays(ranks[rank].wait(seconds(60)), "rank 2 (pid ");
     ranks[2].kill(SIGKILL);
   }
 }
 
 TEST(Gpus, ARankWhoseGpuFailedIsNamed) {
-  for (const auto& result : group(2, {"break"}, emulated(2, {{"TUTTI_EMULATOR_CHECK_LEAKS", "0"}})).wait()) {
+  for (const auto& result : group(2, {"break"}, onGpus(2, {{"TUTTI_EMULATOR_CHECK_LEAKS", "0"}})).wait()) {
     expectSays(result, "the GPU of rank 1 (pid ");
     expectSays(result, "cudaErrorLaunchFailure");
   }
@@ -216,7 +224,7 @@ TEST(Gpus, ARankWhoseGpuFailedIsNamed) {
 
 TEST(Gpus, AKilledRankIsNamed) {
   for (const int hosts : {1, 2}) {
-    RankGroup ranks = group(3, {"loop"}, emulated(2, {{"TUTTI_EMULATOR_CHECK_LEAKS", "0"}}), hosts);
+    RankGroup ranks = group(3, {"loop"}, onGpus(2, {{"TUTTI_EMULATOR_CHECK_LEAKS", "0"}}), hosts);
     ranks.waitUntilReady();
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     ranks[2].kill(SIGKILL);
@@ -226,7 +234,7 @@ TEST(Gpus, AKilledRankIsNamed) {
 
 TEST(Gpus, WhatIsKnownOfAnotherRankIsToldByTheNextCall) {
   for (const int hosts : {1, 2}) {
-    RankGroup ranks = group(3, {"gone"}, emulated(2, {{"TUTTI_EMULATOR_CHECK_LEAKS", "0"}}), hosts);
+    RankGroup ranks = group(3, {"gone"}, onGpus(2, {{"TUTTI_EMULATOR_CHECK_LEAKS", "0"}}), hosts);
     for (int rank = 0; rank < 2; ++rank) {
       const auto result = ranks[rank].wait(seconds(60));
       EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -237,7 +245,7 @@ TEST(Gpus, WhatIsKnownOfAnotherRankIsToldByTheNextCall) {
 TEST(Gpus, WhatAKernelPostedLastGoesOutThoughItsRankIsIdle) {
   for (int operations = 1; operations <= 10; ++operations) {
     RankGroup ranks = group(2, {"fall-idle", std::to_string(operations)},
-                            emulated(1, {{"TUTTI_EMULATOR_CHECK_LEAKS", "0"}}), 2);
+                            onGpus(1, {{"TUTTI_EMULATOR_CHECK_LEAKS", "0"}}), 2);
     const auto result = ranks[0].wait(seconds(30));
     EXPECT_EQ(result.exit_code, 0) << operations << " operations: " << result.err;
     ranks[1].kill(SIGKILL);
@@ -245,7 +253,7 @@ TEST(Gpus, WhatAKernelPostedLastGoesOutThoughItsRankIsIdle) {
 }
 
 TEST(Gpus, AbortEndsAKernelThatWaits) {
-  const auto results = group(2, {"abort"}, emulated(2)).wait();
+  const auto results = group(2, {"abort"}, onGpus(2)).wait();
   EXPECT_EQ(results[0].exit_code, 0) << results[0].err;
 }
 

@@ -10,14 +10,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where the stand-in for libcudart is, seen from the programs' directory: in the build tree, and installed.
-constexpr const char* kPlaces[] = {"../lib/cuda_emulator", TUTTI_EMULATOR_DIR};
+/// Where the stand-in for libcudart is, and Tutti's libraries, seen from the programs' directory.
+struct Place {
+  const char* emulator;
+  const char* libraries;
+};
 
-fs::path emulatorDirectory() {
+/// In the build tree, and installed.
+constexpr Place kPlaces[] = {{"../lib/cuda_emulator", "../lib"}, {TUTTI_EMULATOR_DIR, TUTTI_LIBRARY_DIR}};
+
+/// What ranks search before all else. Another libnccl.so.2 that the system may have would find no GPU.
+std::string searchPath() {
   const auto own = fs::read_symlink("/proc/self/exe").parent_path();
-  for (const auto* const place : kPlaces) {
-    auto directory = (own / place).lexically_normal();
-    if (fs::exists(directory / "libcudart.so.13")) return directory;
+  for (const auto& place : kPlaces) {
+    const auto emulator = (own / place.emulator).lexically_normal();
+    const auto libraries = (own / place.libraries).lexically_normal();
+    if (fs::exists(emulator / "libcudart.so.13")) return emulator.string() + ":" + libraries.string();
   }
   throw std::runtime_error(
       "--emulate-gpus: there is no emulated CUDA runtime beside this tutti-run; Tutti was built without "
@@ -28,7 +36,7 @@ fs::path emulatorDirectory() {
 }  // namespace
 
 void emulateGpus(int count) {
-  auto path = emulatorDirectory().string();
+  auto path = searchPath();
   const char* const rest = std::getenv("LD_LIBRARY_PATH");
   if (rest != nullptr && *rest != '\0') path.append(":").append(rest);
   ::setenv("LD_LIBRARY_PATH", path.c_str(), 1);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tools/run/cores.h"
+#include "tools/run/cuda_program.h"
 #include "tools/run/emulated_gpus.h"
 #include "tools/run/find_program.h"
 #include "tools/run/id_file.h"
@@ -23,6 +24,18 @@ namespace {
 void useLoopback() {
   const char* chosen = std::getenv("NCCL_SOCKET_IFNAME");
   if (chosen == nullptr || *chosen == '\0') ::setenv("NCCL_SOCKET_IFNAME", "lo", 1);
+}
+
+void prepareEmulation(const std::string& program, int gpus) {
+  constexpr int kNotRunnable = 126;
+  const auto verdict = judgeForEmulation(program);
+  if (!verdict.refusal.empty()) {
+    throw NotRunnable(kNotRunnable, fmt::format("--emulate-gpus: '{}': {}", program, verdict.refusal));
+  }
+  for (const auto& warning : verdict.warnings) {
+    fmt::print(stderr, "tutti-run: --emulate-gpus: '{}': {}\n", program, warning);
+  }
+  emulateGpus(gpus);
 }
 
 int launch(const Options& options) {
@@ -42,7 +55,7 @@ int launch(const Options& options) {
   const ProcessSetup setup;  // before the library starts its thread
   if (options.port) ::setenv("TUTTI_BOOTSTRAP_PORT", std::to_string(*options.port).c_str(), 1);
   useLoopback();
-  if (options.emulated_gpus) emulateGpus(*options.emulated_gpus);
+  if (options.emulated_gpus) prepareEmulation(plan.path, *options.emulated_gpus);
   auto id = openRendezvous();
   const IdFile id_file(id);
   ::explicit_bzero(&id, sizeof(id));

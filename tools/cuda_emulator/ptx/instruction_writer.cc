@@ -84,6 +84,7 @@ std::string InstructionWriter::value(const Operand& operand, std::string_view ty
   if (const auto address = scope_.address(operand.name)) {
     return fmt::format("{}({} + {}ll)", cast, *address, operand.offset);
   }
+  if (operand.name.starts_with("%envreg")) fail("grid-wide synchronisation is not known");
   fail(fmt::format("{} is not declared", operand.name));
 }
 

@@ -26,6 +26,14 @@ std::optional<Space> spaceOf(std::string_view directive) {
   return std::nullopt;
 }
 
+/// ".reg.b16", which is the same as ".reg .b16": the space, and the rest; or nothing.
+std::optional<std::pair<Space, std::string_view>> splitSpace(std::string_view directive) {
+  const auto dot = directive.find('.', 1);
+  const auto space = spaceOf(directive.substr(0, dot));
+  if (!space) return std::nullopt;
+  return std::pair(*space, dot == std::string_view::npos ? std::string_view() : directive.substr(dot));
+}
+
 std::size_t unsignedNumber(Scanner& scanner) { return static_cast<std::size_t>(parseNumber(scanner).bits); }
 
 /// symbol + 4, generic(symbol), generic(symbol) + 4
@@ -82,11 +90,13 @@ void parseDimensions(Scanner& scanner, Variable& variable) {
 }
 
 /// The directives between a variable's space and its name: .align 8 .b8, .v2 .f32, .attribute(.managed).
-Variable parseVariableType(Scanner& scanner, Space space) {
+/// `type`: what of them was taken with the space.
+Variable parseVariableType(Scanner& scanner, Space space, std::string_view type = {}) {
   Variable variable;
   variable.space = space;
-  while (scanner.peek() == '.') {
-    std::string_view directive = scanner.word(true);
+  while (!type.empty() || scanner.peek() == '.') {
+    const std::string_view directive = type.empty() ? scanner.word(true) : type;
+    type = {};
     if (directive == ".align") {
       variable.align = unsignedNumber(scanner);
     } else if (directive == ".ptr" || spaceOf(directive)) {
@@ -115,9 +125,10 @@ Variable parseVariable(Scanner& scanner, Space space) {
 }
 
 /// After the space: variables of one type up to the semicolon.
-std::vector<Variable> parseVariables(Scanner& scanner, Space space, bool external) {
+std::vector<Variable> parseVariables(Scanner& scanner, Space space, bool external,
+                                     std::string_view type = {}) {
   std::vector<Variable> variables;
-  const Variable common = parseVariableType(scanner, space);
+  const Variable common = parseVariableType(scanner, space, type);
   do {
     Variable variable = common;
     variable.external = external;
@@ -258,8 +269,8 @@ Statement parseDirective(Scanner& scanner) {
   statement.kind = Statement::Kind::Variables;
   const int line = scanner.line();
   const std::string_view directive = scanner.word(true);
-  if (const auto space = spaceOf(directive)) {
-    statement.variables = parseVariables(scanner, *space, false);
+  if (const auto known = splitSpace(directive)) {
+    statement.variables = parseVariables(scanner, known->first, false, known->second);
   } else if (directive == ".loc" || directive == ".file") {
     // Up to the end of the line, and nothing ends it but the line.
     while (!scanner.atEnd() && scanner.line() == line) {

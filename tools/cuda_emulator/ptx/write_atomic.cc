@@ -11,7 +11,8 @@ struct Atomic {
   std::string_view order;
   std::string_view operation;
   std::string_view type;
-  std::size_t address = 1;  // which operand; 0 for red
+  std::size_t address = 1;   // which operand; 0 for red
+  std::size_t elements = 1;  // more than one: as many operations, each atomic by itself
 
   std::size_t value() const { return address + 1; }
 };
@@ -27,7 +28,8 @@ Atomic takeAtomic(InstructionWriter& w) {
   if (atomic.operation.empty()) w.fail("an operation expected");
   w.take("noftz");
   takeHints(w);
-  if (!w.takeOneOf({"v2", "v4", "v8"}).empty()) w.fail("a vector of atomic operations is not known");
+  const std::string_view vector = w.takeOneOf({"v2", "v4", "v8"});
+  if (!vector.empty()) atomic.elements = static_cast<std::size_t>(vector[1] - '0');
   atomic.type = w.takeType();
   if (atomic.type == "b128") w.fail("an atomic operation on 128 bits is not known");
   const std::size_t operands = atomic.value() + (atomic.operation == "cas" ? 2 : 1);
@@ -57,12 +59,12 @@ std::string integerUpdate(const Atomic& atomic) {
   return fmt::format("old {} with", atomic.operation == "and" ? "&" : atomic.operation == "or" ? "|" : "^");
 }
 
-/// The expression that performs it and gives the old value.
-std::string performed(InstructionWriter& w, const Atomic& atomic) {
-  const std::string address = w.address(atomic.address, atomic.space);
+/// The expression that performs it with `with` and gives the old value.
+std::string performed(InstructionWriter& w, const Atomic& atomic, const std::string& address,
+                      const Operand& with) {
   const bool floating = isFloatType(atomic.type);
   const std::string unsigned_type = storageType(atomic.type);
-  const std::string value = w.in(atomic.value(), floating ? atomic.type : unsigned_type);
+  const std::string value = w.value(with, floating ? atomic.type : unsigned_type);
   if (atomic.operation == "exch") {
     return fmt::format("atomicExchange<{}, {}>(t, {}, {})", unsigned_type, atomic.order, address, value);
   }
@@ -78,9 +80,32 @@ std::string performed(InstructionWriter& w, const Atomic& atomic) {
                      atomic.order, address, value, floating ? floatUpdate(w, atomic) : integerUpdate(atomic));
 }
 
+/// One operation per element. The results go to registers when all are done: they may be the address's or a
+/// value's.
+void writeVector(InstructionWriter& w, const Atomic& atomic, const std::string& address) {
+  const std::vector<Operand>& with = w.operands()[atomic.value()].elements;
+  const bool results = atomic.address == 1;
+  const bool as_many =
+      with.size() == atomic.elements && (!results || w.operands()[0].elements.size() == with.size());
+  if (!as_many || atomic.operation == "cas") w.fail("a vector of this kind is not known");
+  const int bytes = bitsOfType(atomic.type) / 8;
+  w.line(fmt::format("{{\nconst u64 vector = {};\ncheckAligned<{}>(t, vector);", address,
+                     bytes * static_cast<int>(atomic.elements)));
+  for (std::size_t i = 0; i < with.size(); ++i) {
+    w.line(fmt::format(
+        "const auto old{} = {};", i,
+        performed(w, atomic, fmt::format("vector + {}", i * static_cast<std::size_t>(bytes)), with[i])));
+  }
+  for (std::size_t i = 0; results && i < with.size(); ++i)
+    w.assign(w.operands()[0].elements[i], fmt::format("old{}", i));
+  w.line("}");
+}
+
 void writeAtomic(InstructionWriter& w) {
   const Atomic atomic = takeAtomic(w);
-  const std::string expression = performed(w, atomic);
+  const std::string address = w.address(atomic.address, atomic.space);
+  if (atomic.elements > 1) return writeVector(w, atomic, address);
+  const std::string expression = performed(w, atomic, address, w.operands()[atomic.value()]);
   if (atomic.address == 0) return w.line(fmt::format("(void){};", expression));
   w.out(0, expression);
 }

@@ -19,10 +19,6 @@ void writeCall(InstructionWriter& w, std::string_view type, const std::string& f
   w.out(0, fmt::format("paired<{}<{}{}>>({})", function, half, arguments, values));
 }
 
-void refuseRoundedDouble(InstructionWriter& w, std::string_view type, unsigned mode) {
-  if (type == "f64" && (mode & 7) != 0) w.fail("a double rounded otherwise than to the nearest is not known");
-}
-
 struct Arithmetic {
   std::string function;
   std::size_t operands;
@@ -47,7 +43,6 @@ void writeFloatArithmetic(InstructionWriter& w, std::string_view type) {
     return writeCall(w, type, w.opcode() == "neg" ? "negFloat" : "absFloat", fmt::format(", {}", mode), 1);
   }
   const unsigned mode = w.takeMode();
-  refuseRoundedDouble(w, type, mode);
   if (w.opcode() == "min" || w.opcode() == "max") return writeExtreme(w, type, mode);
   const auto found = known.find(w.opcode());
   if (found == known.end()) w.fail("not known for floats");
@@ -66,7 +61,6 @@ void writeRoot(InstructionWriter& w) {
   w.take("approx");
   const unsigned mode = w.takeMode();
   const std::string_view type = w.takeType();
-  refuseRoundedDouble(w, type, mode);
   writeCall(w, type, root ? "sqrtFloat" : "rcpFloat", fmt::format(", {}", mode), 1);
 }
 

@@ -111,7 +111,8 @@ void writeMinMax(InstructionWriter& w) {
   const std::string function = w.opcode() == "min" ? "minInteger" : "maxInteger";
   if (const std::string_view pair = takePairOfIntegers(w); !pair.empty()) {
     w.expectOperands(3, 3);
-    return w.out(0, halves(function, pair, w.in(1, "b32"), w.in(2, "b32")));
+    const std::string both = halves(function, pair, w.in(1, "b32"), w.in(2, "b32"));
+    return w.out(0, w.take("relu") ? halves("maxInteger", pair, both, "0u") : both);
   }
   const std::string_view type = w.takeType();
   if (isFloatType(type)) return writeFloatArithmetic(w, type);
@@ -248,19 +249,74 @@ void writeDp4a(InstructionWriter& w) {
                        w.in(3, "u32")));
 }
 
+void writeDp2a(InstructionWriter& w) {
+  w.expectOperands(4, 4);
+  const std::string_view part = w.takeOneOf({"lo", "hi"});
+  const std::string_view a = w.takeType();
+  const std::string_view b = w.takeTypeIfAny().value_or(a);
+  if (part.empty()) w.fail(".lo or .hi expected");
+  w.out(0, fmt::format("dotHalves<{}16, {}8>({}, {}, {}, {})", a[0], b[0], w.in(1, "u32"), w.in(2, "u32"),
+                       w.in(3, "u32"), part == "lo" ? 0 : 16));
+}
+
+/// vabsdiff2 and vabsdiff4, the only ones of their kind that nvcc's functions come to.
+void writeLaneDifferences(InstructionWriter& w) {
+  w.expectOperands(4, 4);
+  const bool sum = w.take("add");
+  w.takeType();
+  const std::string_view a = w.takeType();
+  if (w.takeType() != a) w.fail("operands of different signs are not known");
+  w.out(0, fmt::format("laneDifferences<{}{}>({}, {}, {}, {})", a[0], w.opcode().ends_with('4') ? 8 : 16,
+                       w.in(1, "u32"), w.in(2, "u32"), w.in(3, "u32"), sum));
+}
+
+void writeFns(InstructionWriter& w) {
+  w.expectOperands(4, 4);
+  if (w.takeType() != "b32") w.fail(".b32 expected");
+  w.out(0, fmt::format("findNthSet({}, {}, {})", w.in(1, "u32"), w.in(2, "u32"), w.in(3, "s32")));
+}
+
 }  // namespace
 
 const WriterTable& integerWriters() {
-  static const WriterTable table{
-      {"add", writeAddSub}, {"sub", writeAddSub}, {"addc", writeAddSub}, {"subc", writeAddSub},
-      {"mul", writeMul},    {"mad", writeMad},    {"madc", writeMad},    {"mul24", write24},
-      {"mad24", write24},   {"div", writeDivRem}, {"rem", writeDivRem},  {"min", writeMinMax},
-      {"max", writeMinMax}, {"neg", writeNegAbs}, {"abs", writeNegAbs},  {"and", writeLogic},
-      {"or", writeLogic},   {"xor", writeLogic},  {"not", writeNot},     {"cnot", writeCnot},
-      {"shl", writeShift},  {"shr", writeShift},  {"shf", writeFunnel},  {"lop3", writeLop3},
-      {"prmt", writePrmt},  {"bfe", writeBfe},    {"bfi", writeBfi},     {"bfind", writeBfind},
-      {"clz", writeCount},  {"popc", writeCount}, {"brev", writeCount},  {"bmsk", writeBmsk},
-      {"sad", writeSad},    {"dp4a", writeDp4a}};
+  static const WriterTable table{{"add", writeAddSub},
+                                 {"sub", writeAddSub},
+                                 {"addc", writeAddSub},
+                                 {"subc", writeAddSub},
+                                 {"mul", writeMul},
+                                 {"mad", writeMad},
+                                 {"madc", writeMad},
+                                 {"mul24", write24},
+                                 {"mad24", write24},
+                                 {"div", writeDivRem},
+                                 {"rem", writeDivRem},
+                                 {"min", writeMinMax},
+                                 {"max", writeMinMax},
+                                 {"neg", writeNegAbs},
+                                 {"abs", writeNegAbs},
+                                 {"and", writeLogic},
+                                 {"or", writeLogic},
+                                 {"xor", writeLogic},
+                                 {"not", writeNot},
+                                 {"cnot", writeCnot},
+                                 {"shl", writeShift},
+                                 {"shr", writeShift},
+                                 {"shf", writeFunnel},
+                                 {"lop3", writeLop3},
+                                 {"prmt", writePrmt},
+                                 {"bfe", writeBfe},
+                                 {"bfi", writeBfi},
+                                 {"bfind", writeBfind},
+                                 {"clz", writeCount},
+                                 {"popc", writeCount},
+                                 {"brev", writeCount},
+                                 {"bmsk", writeBmsk},
+                                 {"sad", writeSad},
+                                 {"dp4a", writeDp4a},
+                                 {"dp2a", writeDp2a},
+                                 {"fns", writeFns},
+                                 {"vabsdiff2", writeLaneDifferences},
+                                 {"vabsdiff4", writeLaneDifferences}};
   return table;
 }
 

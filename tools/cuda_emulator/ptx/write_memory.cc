@@ -102,6 +102,25 @@ void writeStore(InstructionWriter& w) {
                      access.elements, values));
 }
 
+/// cp.async of 4, 8 or 16 bytes: a copy that is complete at once, so that there is nothing to wait for later.
+/// Copies in bulk, with barriers in memory, are not known.
+void writeAsynchronousCopy(InstructionWriter& w) {
+  if (!w.take("async")) w.fail(".async expected");
+  if (w.take("commit_group") || w.take("wait_all")) return w.expectOperands(0, 0);
+  if (w.take("wait_group")) return w.expectOperands(1, 1);
+  if (w.takeOneOf({"ca", "cg"}).empty()) w.fail("only asynchronous copies of 4, 8 and 16 bytes are known");
+  const bool to_shared = !w.takeOneOf({"shared", "shared::cta", "shared::cluster"}).empty();
+  if (!to_shared || !w.take("global")) w.fail("only copies from global to shared memory are known");
+  if (w.take("L2::cache_hint")) w.fail("a copy with a cache policy is not known");
+  takeHints(w);
+  w.expectOperands(3, 4);
+  const Operand& bytes = w.operands()[2];
+  if (bytes.kind != Operand::Kind::Integer || (bytes.bits != 4 && bytes.bits != 8 && bytes.bits != 16))
+    w.fail("a size of 4, 8 or 16 expected");
+  w.line(fmt::format("copyToShared<{}>(t, {}, {}, {});", bytes.bits, w.address(0, "shared"), w.address(1, ""),
+                     w.count() == 4 ? w.in(3, "u32") : std::to_string(bytes.bits)));
+}
+
 void writeFence(InstructionWriter& w) {
   w.expectOperands(0, 3);
   std::string_view order = "__ATOMIC_SEQ_CST";
@@ -187,6 +206,7 @@ const WriterTable& memoryWriters() {
   static const WriterTable table{{"ld", writeLoad},
                                  {"ldu", writeLoad},
                                  {"st", writeStore},
+                                 {"cp", writeAsynchronousCopy},
                                  {"fence", writeFence},
                                  {"membar", writeFence},
                                  {"prefetch", writeAdvice},

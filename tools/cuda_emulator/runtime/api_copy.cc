@@ -52,9 +52,8 @@ cudaError_t cudaMemcpy2DAsync(void* target, size_t target_pitch, const void* sou
 cudaError_t cudaMemcpyPeer(void* target, int target_device, const void* source, int source_device,
                            size_t count) {
   return call([&] {
-    device(target_device);
-    device(source_device);
-    copyNow(plainCopy(target, source, count, cudaMemcpyDeviceToDevice));
+    copyBetween(plainCopy(target, source, count, cudaMemcpyDeviceToDevice), device(target_device),
+                device(source_device));
   });
 }
 

@@ -45,6 +45,22 @@ cudaError_t cudaSetDeviceFlags(unsigned /*flags*/) {
   return callAnyway([] { currentDevice(); });
 }
 
+cudaError_t cudaGetDeviceFlags(unsigned* flags) {
+  return callAnyway([&] {
+    require(flags != nullptr, cudaErrorInvalidValue);
+    currentDevice();
+    *flags = cudaDeviceScheduleAuto | cudaDeviceMapHost;
+  });
+}
+
+// All are alike.
+cudaError_t cudaChooseDevice(int* index, const cudaDeviceProp* properties) {
+  return callAnyway([&] {
+    require(index != nullptr && properties != nullptr, cudaErrorInvalidValue);
+    *index = device(0).index();
+  });
+}
+
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int index) {
   return callAnyway([&] {
     require(properties != nullptr, cudaErrorInvalidValue);
@@ -137,6 +153,37 @@ cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t /*value*/) {
 }
 
 cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache /*config*/) {
+  return call([] {});
+}
+
+cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
+  return call([&] {
+    require(config != nullptr, cudaErrorInvalidValue);
+    *config = cudaFuncCachePreferNone;
+  });
+}
+
+cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig /*config*/) {
+  return call([] {});
+}
+
+cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) {
+  return call([&] {
+    require(config != nullptr, cudaErrorInvalidValue);
+    *config = cudaSharedMemBankSizeFourByte;
+  });
+}
+
+cudaError_t cudaCtxResetPersistingL2Cache() {
+  return call([] {});
+}
+
+cudaError_t cudaDeviceGraphMemTrim(int index) {
+  return call([&] { device(index); });
+}
+
+cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(cudaFlushGPUDirectRDMAWritesTarget /*target*/,
+                                               cudaFlushGPUDirectRDMAWritesScope /*scope*/) {
   return call([] {});
 }
 

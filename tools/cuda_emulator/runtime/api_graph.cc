@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tools/cuda_emulator/runtime/captures.h"
+#include "tools/cuda_emulator/runtime/copy.h"
 #include "tools/cuda_emulator/runtime/device.h"
 #include "tools/cuda_emulator/runtime/error.h"
 #include "tools/cuda_emulator/runtime/graph.h"
@@ -87,6 +88,45 @@ cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph,
   });
 }
 
+cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph,
+                                     const cudaGraphNode_t* dependencies, size_t count, void* target,
+                                     const void* source, size_t bytes, cudaMemcpyKind kind) {
+  return call([&] {
+    require(node != nullptr, cudaErrorInvalidValue);
+    *node = addNode(graph, dependencies, count, copyNode(plainCopy(target, source, bytes, kind)));
+  });
+}
+
+cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                   const cudaGraphNode_t* dependencies, size_t count,
+                                   const cudaMemsetParams* params) {
+  return call([&] {
+    require(node != nullptr && params != nullptr, cudaErrorInvalidValue);
+    *node = addNode(graph, dependencies, count,
+                    fillNode(params->dst, params->pitch, params->value, params->elementSize,
+                             {params->width * params->elementSize, params->height}));
+  });
+}
+
+cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                        const cudaGraphNode_t* dependencies, size_t count,
+                                        cudaEvent_t event) {
+  return call([&] {
+    require(node != nullptr, cudaErrorInvalidValue);
+    *node = addNode(graph, dependencies, count,
+                    recordOperation(eventHandles().get(event, cudaErrorInvalidValue)));
+  });
+}
+
+cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t* node, cudaGraph_t graph,
+                                      const cudaGraphNode_t* dependencies, size_t count, cudaEvent_t event) {
+  return call([&] {
+    require(node != nullptr, cudaErrorInvalidValue);
+    *node =
+        addNode(graph, dependencies, count, waitOperation(eventHandles().get(event, cudaErrorInvalidValue)));
+  });
+}
+
 cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t* nodes, size_t* count) {
   return call([&] {
     const auto graph = graphOf(handle);
@@ -127,6 +167,17 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph,
                                           unsigned long long flags) {
   return cudaGraphInstantiate(executable, graph, flags);
+}
+
+cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                           cudaGraphInstantiateParams* params) {
+  return call([&] {
+    require(executable != nullptr && params != nullptr, cudaErrorInvalidValue);
+    params->errNode_out = nullptr;
+    params->result_out = cudaGraphInstantiateError;
+    *executable = executableGraphHandles().add(std::make_shared<ExecutableGraph>(*graphOf(graph)));
+    params->result_out = cudaGraphInstantiateSuccess;
+  });
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {

@@ -123,6 +123,17 @@ cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribu
   });
 }
 
+cudaError_t cudaFuncGetName(const char** name, const void* function) {
+  return call([&] {
+    require(name != nullptr, cudaErrorInvalidValue);
+    *name = program().function(function)->name().c_str();
+  });
+}
+
+cudaError_t cudaFuncSetSharedMemConfig(const void* function, cudaSharedMemConfig /*config*/) {
+  return call([&] { program().function(function); });
+}
+
 cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache /*config*/) {
   return call([&] { program().function(function); });
 }
@@ -140,4 +151,23 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* function, int threads,
                                                           size_t shared_bytes) {
   return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared_bytes, 0);
+}
+
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function, int blocks,
+                                                      int threads) {
+  return call([&] {
+    require(bytes != nullptr && blocks > 0 && threads > 0, cudaErrorInvalidValue);
+    const auto kernel = program().function(function)->on(currentDevice());
+    const auto fits = [&](size_t dynamic) {
+      return blocksPerMultiprocessor(*kernel, static_cast<size_t>(threads), dynamic) >= blocks;
+    };
+    require(fits(0), cudaErrorInvalidValue);
+    size_t least = 0;  // fits; `most` does not
+    size_t most = kMaxSharedBytesPerBlock + 1;
+    while (most - least > 1) {
+      const size_t middle = (least + most) / 2;
+      (fits(middle) ? least : most) = middle;
+    }
+    *bytes = least;
+  });
 }

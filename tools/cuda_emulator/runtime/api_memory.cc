@@ -3,6 +3,7 @@
 
 #include "tools/cuda_emulator/runtime/captures.h"
 #include "tools/cuda_emulator/runtime/device.h"
+#include "tools/cuda_emulator/runtime/device_limits.h"
 #include "tools/cuda_emulator/runtime/error.h"
 #include "tools/cuda_emulator/runtime/handles.h"
 #include "tools/cuda_emulator/runtime/ipc.h"
@@ -27,25 +28,6 @@ cudaError_t cudaFree(void* pointer) {
   });
 }
 
-cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
-  return call([&] {
-    require(pointer != nullptr, cudaErrorInvalidValue);
-    const auto target = streamOf(stream);
-    captures().requireNotCapturing(*target);
-    *pointer = allocateOn(target->device(), bytes, MemoryKind::pool);
-  });
-}
-
-cudaError_t cudaFreeAsync(void* pointer, cudaStream_t stream) {
-  return call([&] {
-    const auto target = streamOf(stream);
-    captures().requireNotCapturing(*target);
-    const auto found = memoryMap().find(pointer);
-    require(found && found->kind == MemoryKind::pool && found->base == pointer, cudaErrorInvalidValue);
-    submit(target, plainOperation(cudaGraphNodeTypeMemFree, [pointer] { freePool(pointer); }));
-  });
-}
-
 cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned flags) {
   return call([&] {
     require(pointer != nullptr && bytes > 0, cudaErrorInvalidValue);
@@ -56,7 +38,6 @@ cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned flags) {
 }
 
 cudaError_t cudaMallocPitch(void** pointer, size_t* pitch, size_t width, size_t height) {
-  constexpr size_t kPitchAlignment = 512;
   return call([&] {
     require(pointer != nullptr && pitch != nullptr, cudaErrorInvalidValue);
     captures().requireSafe();

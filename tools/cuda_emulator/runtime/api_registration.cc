@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "tools/cuda_emulator/runtime/error.h"
 #include "tools/cuda_emulator/runtime/program.h"
@@ -61,5 +62,11 @@ void __cudaRegisterFunction(void** handle, const char* host, char* /*device*/, c
 void __cudaRegisterVar(void** handle, char* host, char* /*device*/, const char* name, int /*external*/,
                        size_t /*bytes*/, int /*constant*/, int /*global*/) {
   program().addVariable(binaryOf(handle), host, name);
+}
+
+// Its host code follows a pointer that stays null, which ends the program there.
+void __cudaRegisterManagedVar(void** /*handle*/, void** /*host*/, char* /*device*/, const char* name,
+                              int /*external*/, size_t /*bytes*/, int /*constant*/, int /*global*/) {
+  say(std::string("the __managed__ variable ") + name + " is not emulated; allocate it by cudaMallocManaged");
 }
 }  // extern "C"

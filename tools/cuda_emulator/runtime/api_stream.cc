@@ -113,3 +113,30 @@ cudaError_t cudaStreamGetId(cudaStream_t handle, unsigned long long* id) {
     *id = streamOf(handle)->id();
   });
 }
+
+// What may be set makes a device faster at most.
+cudaError_t cudaStreamSetAttribute(cudaStream_t handle, cudaLaunchAttributeID attribute,
+                                   const cudaLaunchAttributeValue* value) {
+  return call([&] {
+    require(value != nullptr && attribute > cudaLaunchAttributeIgnore, cudaErrorInvalidValue);
+    streamOf(handle);
+  });
+}
+
+cudaError_t cudaStreamGetAttribute(cudaStream_t handle, cudaLaunchAttributeID attribute,
+                                   cudaLaunchAttributeValue* value) {
+  return call([&] {
+    require(value != nullptr && attribute > cudaLaunchAttributeIgnore, cudaErrorInvalidValue);
+    *value = {};
+    const auto& traits = streamOf(handle)->traits();
+    if (attribute == cudaLaunchAttributePriority) value->priority = traits.priority;
+    if (attribute == cudaLaunchAttributeSynchronizationPolicy) value->syncPolicy = cudaSyncPolicyAuto;
+  });
+}
+
+cudaError_t cudaStreamCopyAttributes(cudaStream_t target, cudaStream_t source) {
+  return call([&] {
+    streamOf(target);
+    streamOf(source);
+  });
+}

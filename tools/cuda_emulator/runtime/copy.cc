@@ -110,6 +110,19 @@ void copyNow(const CopyRequest& request) {
   if (places.target != Place::device || places.source != Place::device) synchronize(*legacy);
 }
 
+void copyBetween(const CopyRequest& request, Device& target, Device& source) {
+  const auto& own = currentDevice().streams().legacy();
+  const auto follow = [](const StreamPtr& later, const StreamPtr& earlier) {
+    if (later == earlier) return;
+    const auto event = std::make_shared<Event>(earlier->device(), cudaEventDisableTiming);
+    submit(earlier, recordOperation(event));
+    submit(later, waitOperation(event));
+  };
+  for (auto* const device : {&target, &source}) follow(own, device->streams().legacy());
+  copyNow(request);
+  for (auto* const device : {&target, &source}) follow(device->streams().legacy(), own);
+}
+
 void fillAsync(void* target, std::size_t pitch, int value, Rows rows, cudaStream_t stream) {
   submitFill(streamOf(stream), target, pitch, value, rows);
 }
@@ -118,6 +131,29 @@ void fillNow(void* target, std::size_t pitch, int value, Rows rows) {
   const auto& legacy = currentDevice().streams().legacy();
   captures().requireNoneBlocking(legacy->device());
   submitFill(legacy, target, pitch, value, rows);
+}
+
+Operation copyNode(const CopyRequest& request) {
+  require(!empty(request.rows), cudaErrorInvalidValue);
+  placesOf(request);
+  return copyOperation(currentDevice(), planOf(request));
+}
+
+Operation fillNode(void* target, std::size_t pitch, unsigned value, std::size_t unit_bytes, Rows rows) {
+  require(unit_bytes == 1 || unit_bytes == 2 || unit_bytes == 4, cudaErrorInvalidValue);
+  require(!empty(rows) && (rows.count == 1 || pitch >= rows.bytes), cudaErrorInvalidValue);
+  require(placeOf(target, span(pitch, rows)) != Place::pageable, cudaErrorInvalidValue);
+  auto& device = currentDevice();
+  auto* const bytes = static_cast<std::byte*>(target);
+  if (unit_bytes == 1) return fillOperation(device, bytes, pitch, static_cast<int>(value), rows);
+  return plainOperation(cudaGraphNodeTypeMemset, [&device, bytes, pitch, value, unit_bytes, rows] {
+    if (device.fault() != cudaSuccess) return;
+    for (std::size_t row = 0; row < rows.count; ++row) {
+      // The low bytes of `value`, as devices are little-endian.
+      for (std::size_t at = 0; at < rows.bytes; at += unit_bytes)
+        std::memcpy(bytes + row * pitch + at, &value, unit_bytes);
+    }
+  });
 }
 
 }  // namespace tutti::emulator

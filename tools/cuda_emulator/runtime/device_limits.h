@@ -20,6 +20,7 @@ inline constexpr std::size_t kSharedBytesPerMultiprocessor = std::size_t{228} <<
 inline constexpr std::size_t kReservedSharedBytesPerBlock = 1024;
 inline constexpr std::size_t kConstantBytes = std::size_t{64} << 10;
 inline constexpr int kRegisters = 65536;
+inline constexpr std::size_t kPitchAlignment = 512;
 inline constexpr int kGreatestPriority = -5;  ///< of a stream; the least is 0
 
 }  // namespace tutti::emulator

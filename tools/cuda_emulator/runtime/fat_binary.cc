@@ -117,9 +117,11 @@ std::string extractPtx(const void* container) {
   if (best != nullptr) return textOf(*best);
   throw Error(
       ncclInvalidUsage,
-      fmt::format("the emulator runs PTX for an architecture up to {}; the program's fat binary has {}. "
-                  "Build it with nvcc -gencode arch=compute_{},code=compute_{}",
-                  kArchitecture, contentsInWords(entries), kArchitecture, kArchitecture));
+      fmt::format(
+          "the emulator runs PTX for an architecture up to {}; the program's fat binary has {}. "
+          "Build it with nvcc -gencode arch=compute_{},code=compute_{}, and without -rdc=true, which leaves "
+          "machine code only",
+          kArchitecture, contentsInWords(entries), kArchitecture, kArchitecture));
 }
 
 }  // namespace tutti::emulator

@@ -35,6 +35,10 @@ HandleTable<cudaUserObject_t, UserReferences>& userObjectHandles() {
   return everlasting<HandleTable<cudaUserObject_t, UserReferences>>();
 }
 
+HandleTable<cudaMemPool_t, MemoryPool>& poolHandles() {
+  return everlasting<HandleTable<cudaMemPool_t, MemoryPool>>();
+}
+
 void forgetHandlesOf(const Device& device) {
   streamHandles().removeIf([&](const Stream& stream) { return &stream.device() == &device; });
   eventHandles().removeIf([&](const Event& event) { return &event.device() == &device; });

@@ -14,6 +14,7 @@ namespace tutti::emulator {
 class Device;
 class Graph;
 class ExecutableGraph;
+class MemoryPool;
 class UserReferences;
 
 struct NodeReference {
@@ -26,6 +27,7 @@ HandleTable<cudaEvent_t, Event>& eventHandles();
 HandleTable<cudaGraph_t, Graph>& graphHandles();
 HandleTable<cudaGraphExec_t, ExecutableGraph>& executableGraphHandles();
 HandleTable<cudaGraphNode_t, NodeReference>& nodeHandles();
+HandleTable<cudaMemPool_t, MemoryPool>& poolHandles();
 HandleTable<cudaUserObject_t, UserReferences>& userObjectHandles();
 
 /// Those of the device's streams and events are not valid any more.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "tools/cuda_emulator/runtime/error.h"
+#include "tools/cuda_emulator/runtime/memory_pool.h"
 #include "tools/cuda_emulator/runtime/thread_state.h"
 
 namespace tutti::emulator {
@@ -17,26 +18,38 @@ bool paidByDevice(MemoryKind kind) {
   return kind == MemoryKind::device || kind == MemoryKind::pool || kind == MemoryKind::managed;
 }
 
-/// The allocation's mapping goes with its last owner, which may be work that is under way.
-void giveBack(const Allocation& allocation) {
-  if (paidByDevice(allocation.kind)) device(allocation.device).giveMemory(allocation.bytes);
-}
-
-}  // namespace
-
-std::byte* allocateOn(Device& device, std::size_t bytes, MemoryKind kind) {
+std::byte* allocatePaid(Device& device, std::size_t bytes, MemoryKind kind,
+                        std::shared_ptr<MemoryPool> pool) {
   if (bytes == 0) return nullptr;
   device.takeMemory(bytes);
   try {
     auto mapping = Mapping::create(bytes);
     if (kind != MemoryKind::device) mapping->closeFd();
     auto* const base = mapping->base();
-    addNew({base, bytes, kind, device.index(), 0, std::move(mapping)});
+    addNew({base, bytes, kind, device.index(), 0, std::move(mapping), std::move(pool)});
     return base;
   } catch (...) {
     device.giveMemory(bytes);
     throw;
   }
+}
+
+/// The allocation's mapping goes with its last owner, which may be work that is under way.
+void giveBack(const Allocation& allocation) {
+  if (paidByDevice(allocation.kind)) device(allocation.device).giveMemory(allocation.bytes);
+  if (allocation.pool != nullptr) allocation.pool->give(allocation.bytes);
+}
+
+}  // namespace
+
+std::byte* allocateOn(Device& device, std::size_t bytes, MemoryKind kind) {
+  return allocatePaid(device, bytes, kind, nullptr);
+}
+
+std::byte* allocateFrom(const std::shared_ptr<MemoryPool>& pool, std::size_t bytes) {
+  auto* const result = allocatePaid(pool->device(), bytes, MemoryKind::pool, pool);
+  if (result != nullptr) pool->take(bytes);
+  return result;
 }
 
 std::byte* allocatePinned(std::size_t bytes, unsigned flags) {

@@ -15,6 +15,8 @@
 
 namespace tutti::emulator {
 
+class MemoryPool;
+
 enum class MemoryKind {
   device,      ///< cudaMalloc: the only kind that other processes can open
   pool,        ///< cudaMallocAsync
@@ -33,8 +35,9 @@ struct Allocation {
   std::size_t bytes = 0;
   MemoryKind kind = MemoryKind::device;
   int device = 0;
-  unsigned flags = 0;                ///< those of cudaHostAlloc and cudaHostRegister
-  std::shared_ptr<Mapping> mapping;  ///< unless the memory is not the emulator's own
+  unsigned flags = 0;                          ///< those of cudaHostAlloc and cudaHostRegister
+  std::shared_ptr<Mapping> mapping;            ///< unless the memory is not the emulator's own
+  std::shared_ptr<MemoryPool> pool = nullptr;  ///< that it was taken from
   std::uint64_t id = 0;              ///< MemoryMap's: no other allocation of the process ever has it
 
   /// A kernel's, which a host may not touch on a real machine.

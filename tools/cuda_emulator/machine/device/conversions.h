@@ -64,6 +64,8 @@ inline Bits<To> convert(Bits<From> from) {
   } else if constexpr (!kIsFloat<To>) {
     return floatToInteger<To, From>(operand<From, kMode>(from), kMode);
   } else if constexpr (!kIsFloat<From>) {
+    if constexpr (kDirected<To, kMode>)
+      return directed<kMode>([&] { return static_cast<double>(held(from)); });
     if constexpr (__is_same(To, f64)) return bitCast<u64>(static_cast<double>(from));
     if constexpr (__is_same(To, f32) && kMode == kNearest) return bitCast<u32>(static_cast<float>(from));
     if constexpr (!__is_same(To, f64)) return narrow<To>(integerOdd(from), kMode);

@@ -1,7 +1,9 @@
 // Floating-point instructions of PTX, on bits. What the host rounds as the instruction asks is left to the
-// host; other roundings and the 16-bit types go by way of double, rounded to odd first, so that rounding
-// again is exact.
+// host, also doubles in other roundings, which it has a mode for; floats in other roundings and the 16-bit
+// types go by way of double, rounded to odd first, so that rounding again is exact.
 #pragma once
+
+#include <cfenv>
 
 #include "tools/cuda_emulator/machine/device/types.h"
 
@@ -157,6 +159,28 @@ inline double sqrtOdd(double a) {
   return toOdd(root, __builtin_fma(-root, root, a));
 }
 
+/// x, which the compiler knows nothing of and reads where this stands.
+template <class T>
+[[gnu::always_inline]] inline T held(T x) {
+  volatile T kept = x;
+  return kept;
+}
+
+/// Whether a double is to be rounded otherwise than to the nearest.
+template <class T, u32 kMode>
+constexpr bool kDirected = __is_same(T, f64) && (kMode & kRounding) != kNearest;
+
+/// The double that `compute` gives while the host rounds as kMode says. Its operands must be held in it.
+template <u32 kMode, class Compute>
+inline u64 directed(Compute compute) {
+  constexpr u32 kRequired = kMode & kRounding;
+  const int before = std::fegetround();
+  std::fesetround(kRequired == kZero ? FE_TOWARDZERO : kRequired == kDown ? FE_DOWNWARD : FE_UPWARD);
+  const double result = held<double>(compute());
+  std::fesetround(before);
+  return bitCast<u64>(result);
+}
+
 /// Whether the host computes T with this mode directly.
 template <class T, u32 kMode>
 constexpr bool kNative = __is_same(T, f64) || (__is_same(T, f32) && (kMode & ~(kFtz | kSat)) == 0);
@@ -174,6 +198,9 @@ template <u32 kMode>
 
 template <class T, u32 kMode>
 inline Bits<T> addFloat(Bits<T> a, Bits<T> b) {
+  if constexpr (kDirected<T, kMode>) {
+    return directed<kMode>([&] { return held(bitCast<double>(a)) + held(bitCast<double>(b)); });
+  }
   if constexpr (__is_same(T, f64)) return bitCast<u64>(bitCast<double>(a) + bitCast<double>(b));
   if constexpr (__is_same(T, f32) && kNative<T, kMode>)
     return finish<kMode>(flush<kMode>(a) + flush<kMode>(b));
@@ -193,6 +220,9 @@ inline Bits<T> subFloat(Bits<T> a, Bits<T> b) {
 
 template <class T, u32 kMode>
 inline Bits<T> mulFloat(Bits<T> a, Bits<T> b) {
+  if constexpr (kDirected<T, kMode>) {
+    return directed<kMode>([&] { return held(bitCast<double>(a)) * held(bitCast<double>(b)); });
+  }
   if constexpr (__is_same(T, f64)) return bitCast<u64>(bitCast<double>(a) * bitCast<double>(b));
   if constexpr (__is_same(T, f32) && kNative<T, kMode>)
     return finish<kMode>(flush<kMode>(a) * flush<kMode>(b));
@@ -201,6 +231,11 @@ inline Bits<T> mulFloat(Bits<T> a, Bits<T> b) {
 
 template <class T, u32 kMode>
 inline Bits<T> fmaFloat(Bits<T> a, Bits<T> b, Bits<T> c) {
+  if constexpr (kDirected<T, kMode>) {
+    return directed<kMode>([&] {
+      return __builtin_fma(held(bitCast<double>(a)), held(bitCast<double>(b)), held(bitCast<double>(c)));
+    });
+  }
   if constexpr (__is_same(T, f64)) {
     return bitCast<u64>(__builtin_fma(bitCast<double>(a), bitCast<double>(b), bitCast<double>(c)));
   }
@@ -215,18 +250,27 @@ inline Bits<T> fmaFloat(Bits<T> a, Bits<T> b, Bits<T> c) {
 
 template <class T, u32 kMode>
 inline Bits<T> divFloat(Bits<T> a, Bits<T> b) {
+  if constexpr (kDirected<T, kMode>) {
+    return directed<kMode>([&] { return held(bitCast<double>(a)) / held(bitCast<double>(b)); });
+  }
   if constexpr (__is_same(T, f64)) return bitCast<u64>(bitCast<double>(a) / bitCast<double>(b));
   return narrow<T>(divideOdd(operand<T, kMode>(a), operand<T, kMode>(b)), kMode);
 }
 
 template <class T, u32 kMode>
 inline Bits<T> sqrtFloat(Bits<T> a) {
+  if constexpr (kDirected<T, kMode>) {
+    return directed<kMode>([&] { return __builtin_sqrt(held(bitCast<double>(a))); });
+  }
   if constexpr (__is_same(T, f64)) return bitCast<u64>(__builtin_sqrt(bitCast<double>(a)));
   return narrow<T>(sqrtOdd(operand<T, kMode>(a)), kMode);
 }
 
 template <class T, u32 kMode>
 inline Bits<T> rcpFloat(Bits<T> a) {
+  if constexpr (kDirected<T, kMode>) {
+    return directed<kMode>([&] { return 1.0 / held(bitCast<double>(a)); });
+  }
   if constexpr (__is_same(T, f64)) return bitCast<u64>(1.0 / bitCast<double>(a));
   return narrow<T>(divideOdd(1.0, operand<T, kMode>(a)), kMode);
 }

@@ -266,6 +266,42 @@ inline u32 dotBytes(u32 a, u32 b, u32 c) {
   return c;
 }
 
+/// dp2a: c plus the products of a's halves and two bytes of b, the first of which is at `shift`.
+template <class A, class B>
+inline u32 dotHalves(u32 a, u32 b, u32 c, u32 shift) {
+  const auto product = [&](u32 half, u32 byte) {
+    return static_cast<u32>(static_cast<s32>(static_cast<A>(a >> half)) *
+                            static_cast<s32>(static_cast<B>(b >> byte)));
+  };
+  return c + product(0, shift) + product(16, shift + 8);
+}
+
+/// vabsdiff2, vabsdiff4: |a - b| in each lane of T; with `sum`, c plus all of them.
+template <class T>
+inline u32 laneDifferences(u32 a, u32 b, u32 c, bool sum) {
+  u32 lanes = 0;
+  for (u32 shift = 0; shift < 32; shift += kWidth<T>) {
+    const s32 difference =
+        static_cast<s32>(static_cast<T>(a >> shift)) - static_cast<s32>(static_cast<T>(b >> shift));
+    const u32 magnitude = static_cast<u32>(difference < 0 ? -difference : difference);
+    lanes |= static_cast<u32>(static_cast<Unsigned<T>>(magnitude)) << shift;
+    c += magnitude;
+  }
+  return sum ? c : lanes;
+}
+
+/// fns: the place of the |offset|-th one of `mask`, counted from `base` upwards or downwards; all ones where
+/// there is none. Offset 0: base, where it is a one.
+inline u32 findNthSet(u32 mask, u32 base, s32 offset) {
+  if (offset == 0) return base < 32 && ((mask >> base) & 1) ? base : ~0u;
+  const s32 step = offset > 0 ? 1 : -1;
+  u32 left = static_cast<u32>(offset > 0 ? offset : -offset);
+  for (s32 at = static_cast<s32>(base); at >= 0 && at < 32; at += step) {
+    if (((mask >> at) & 1) && --left == 0) return static_cast<u32>(at);
+  }
+  return ~0u;
+}
+
 /// add.cc and what follows it: `carry` is the condition code.
 template <class T>
 inline T addCarry(T a, T b, bool in, bool& carry, bool write) {

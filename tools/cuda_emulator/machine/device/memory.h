@@ -62,6 +62,20 @@ template <class T, u32 kCount>
   for (u32 i = 0; i < kCount; ++i) to[i] = elements.at[i];
 }
 
+/// cp.async: the first `source_bytes` of kBytes, and zeros. It is complete at once, as a GPU's may be.
+template <u32 kBytes>
+inline void copyToShared(Thread& t, u64 target, u64 source, u32 source_bytes) {
+  checkAligned<kBytes>(t, target);
+  checkAligned<kBytes>(t, source);
+  const auto* from = reinterpret_cast<const Aliasing<u32>*>(source);
+  auto* to = reinterpret_cast<Aliasing<u32>*>(target);
+  for (u32 at = 0; at < kBytes; at += 4) {
+    const u32 left = source_bytes > at ? source_bytes - at : 0;
+    const u32 word = left > 0 ? from[at / 4] : 0;
+    to[at / 4] = left >= 4 ? word : word & ((1u << (8 * left)) - 1);
+  }
+}
+
 /// A strong vector access is one access of the host, as far as it has one of that width: readers of packets
 /// count on it. ThreadSanitizer knows no such atomic and is shown one per element, as PTX has it.
 template <class T, u32 kCount, int kOrder>

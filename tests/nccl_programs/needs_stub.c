@@ -1,0 +1,8 @@
+#include <stdio.h>
+
+int ncclOfAnotherVersion(void);
+
+int main(void) {
+  puts("started");
+  return ncclOfAnotherVersion();
+}

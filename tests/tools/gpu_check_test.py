@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Tests of tools/gpu_check: deadlines, what test programs say, the report. No GPU, no build."""
+
+import json
+import os
+import sys
+import tempfile
+import types
+import unittest
+import unittest.mock
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../tools"))
+from gpu_check import checks, measures, report, steps  # noqa: E402
+
+
+def shell(script, **limits):
+    return steps.run(["/bin/sh", "-c", script], {}, **{"limit_s": 20, **limits})
+
+
+class Steps(unittest.TestCase):
+    def testWhatItSaidAndItsStatus(self):
+        outcome = shell("echo one; echo two; echo three >&2; exit 7")
+        self.assertEqual((outcome.lines, outcome.errors, outcome.status, outcome.late), (["one", "two"], "three", 7, ""))
+
+    def testOneThatHangsIsEnded(self):
+        for limits in ({"limit_s": 1}, {"silence_s": 1}):
+            outcome = shell("echo begun; sleep 60", **limits)
+            self.assertEqual(outcome.lines, ["begun"])
+            self.assertIn(" 1 s", outcome.late)
+            self.assertLess(outcome.seconds, 15)
+
+    def testChildrenThatHoldThePipeDoNotHoldUs(self):
+        self.assertLess(shell("sleep 60 & echo begun", limit_s=2).seconds, 15)
+
+    def testASignalIsToldInWords(self):
+        self.assertEqual(shell("kill -SEGV $$").words, "ended by signal 11")
+
+
+class TestLogs(unittest.TestCase):
+    def testResultsReasonsAndTheOneThatHangs(self):
+        log = checks.TestLog(["[ RUN      ] A.good", "[       OK ] A.good (1 ms)", "[ RUN      ] A.bad", "x.cc:1: Failure",
+                              "[  FAILED  ] A.bad, where GetParam() = 3 (1 ms)", "[ RUN      ] A.skipped",
+                              "x.cc:2: Skipped", "too few", "", "[  SKIPPED ] A.skipped (0 ms)", "[ RUN      ] A.hangs"])
+        self.assertEqual(log.results, {"A.good": "OK", "A.bad": "FAILED", "A.skipped": "SKIPPED"})
+        self.assertEqual(log.reasons, {"A.skipped": "too few"})
+        self.assertEqual(log.running, "A.hangs")
+
+    def testTheRestRunsWhenOneHangs(self):
+        """A program of three tests, of which the second hangs unless the filter leaves it out."""
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "some_test")
+            with open(program, "w", encoding="utf-8") as file:
+                file.write("""#!/bin/sh
+for name in A.one A.two A.three; do
+  case $1 in *-*$name*) continue ;; esac
+  echo "[ RUN      ] $name"
+  [ $name = A.two ] && sleep 60
+  echo "[       OK ] $name (1 ms)"
+done
+""")
+            os.chmod(program, 0o755)
+            setting = types.SimpleNamespace(emulated=False, environment={})
+            places = types.SimpleNamespace(test=lambda name: os.path.join(folder, name))
+            with unittest.mock.patch.object(checks, "SILENCE_S", 1):
+                step = checks.runTests(places, setting, "some_test", 30)
+        self.assertEqual((step.status, step.tests), ("failed", 2))
+        self.assertEqual(step.reason, "A.two: said nothing for 1 s")
+
+    def testSanitizersVerdict(self):
+        for said, status in (("ERROR SUMMARY: 0 errors", "passed"), ("ERROR SUMMARY: 2 errors", "failed"),
+                             ("RACECHECK SUMMARY: 1 hazard displayed", "failed"), ("nothing", "skipped")):
+            step = steps.Step("x")
+            checks.judgeSanitizer(step, steps.Outcome(0, "", [said], "", 0.0))
+            self.assertEqual(step.status, status, said)
+
+
+class Reports(unittest.TestCase):
+    def testFiguresReasonsAndFailures(self):
+        race = {"about": "ring", "measure": "all_reduce", "mode": "stream", "ranks": 2, "gpus": 1, "lanes": 8, "bytes": 1 << 20}
+        lines = [measures.withStatistics({**race, "contender": name, "times_us": times})
+                 for name, times in (("tutti", [10.0, 8.0, 40.0]), ("yardstick", [9.0, 5.0, 4.0]))]
+        lines.append({"about": "ring", "measure": "co_residency", "kernel": "k", "ranks_on_a_gpu": 2, "blocks_of_a_rank": 8,
+                      "blocks_per_multiprocessor": 1, "multiprocessors": 132, "capacity": 132, "fits": True})
+        done = [steps.Step("one", tests=4), steps.Step("two", steps.SKIPPED, "not here"), steps.Step("three")]
+        done[2].fail("exit status 9", "its words")
+        document = {"machine": {"emulated": True, "host": "h", "system": "s", "processor": "p"}, "clocks": None, "notes": [],
+                    "seconds": 1.0, "results": lines}
+        with tempfile.TemporaryDirectory() as folder:
+            report.write(document, done, folder)
+            with open(f"{folder}/report.json", encoding="utf-8") as file:
+                self.assertEqual(json.load(file)["results"][0]["times_us"], [10.0, 8.0, 40.0])
+            with open(f"{folder}/report.md", encoding="utf-8") as file:
+                text = file.read()
+        for words in ("EMULATED", "| 10 [8, 40] |", "| 5 [4, 9] |", "| 0.500 |", "FAILED: three", "its words", "not here",
+                      "2 ranks × 8 blocks ≤ 1 blocks per multiprocessor × 132 multiprocessors = 132: yes"):
+            self.assertIn(words, text)
+
+
+if __name__ == "__main__":
+    unittest.main()
