@@ -38,7 +38,7 @@ struct Allocation {
   unsigned flags = 0;                          ///< those of cudaHostAlloc and cudaHostRegister
   std::shared_ptr<Mapping> mapping;            ///< unless the memory is not the emulator's own
   std::shared_ptr<MemoryPool> pool = nullptr;  ///< that it was taken from
-  std::uint64_t id = 0;              ///< MemoryMap's: no other allocation of the process ever has it
+  std::uint64_t id = 0;  ///< MemoryMap's: no other allocation of the process ever has it
 
   /// A kernel's, which a host may not touch on a real machine.
   bool onDevice() const { return kind <= MemoryKind::imported; }
