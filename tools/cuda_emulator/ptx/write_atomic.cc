@@ -89,7 +89,7 @@ void writeVector(InstructionWriter& w, const Atomic& atomic, const std::string& 
       with.size() == atomic.elements && (!results || w.operands()[0].elements.size() == with.size());
   if (!as_many || atomic.operation == "cas") w.fail("a vector of this kind is not known");
   const int bytes = bitsOfType(atomic.type) / 8;
-  w.line(fmt::format("{{\nconst u64 vector = {};\ncheckAligned<{}>(t, vector);", address,
+  w.line(fmt::format("{{\nconst u64 vector = {};\ncheckAccess<{}>(t, vector);", address,
                      bytes * static_cast<int>(atomic.elements)));
   for (std::size_t i = 0; i < with.size(); ++i) {
     w.line(fmt::format(

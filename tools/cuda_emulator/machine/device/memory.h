@@ -65,12 +65,13 @@ template <class T, u32 kCount>
 /// cp.async: the first `source_bytes` of kBytes, and zeros. It is complete at once, as a GPU's may be.
 template <u32 kBytes>
 inline void copyToShared(Thread& t, u64 target, u64 source, u32 source_bytes) {
-  checkAligned<kBytes>(t, target);
-  checkAligned<kBytes>(t, source);
+  checkAccess<kBytes>(t, target);
+  if ((source & (kBytes - 1)) != 0) t.machine->misaligned(t, source, kBytes);
   const auto* from = reinterpret_cast<const Aliasing<u32>*>(source);
   auto* to = reinterpret_cast<Aliasing<u32>*>(target);
   for (u32 at = 0; at < kBytes; at += 4) {
     const u32 left = source_bytes > at ? source_bytes - at : 0;
+    if (left > 0) checkAccess<1>(t, source + at + (left < 4 ? left : 4) - 1);
     const u32 word = left > 0 ? from[at / 4] : 0;
     to[at / 4] = left >= 4 ? word : word & ((1u << (8 * left)) - 1);
   }
