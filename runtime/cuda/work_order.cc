@@ -64,7 +64,7 @@ bool WorkOrder::isDone() const {
     succeeded(error);
     return false;
   }
-  checkCuda(error, "kernels of this rank");
+  checkCuda(error, "cudaEventQuery after the kernels of this rank");
   return true;
 }
 

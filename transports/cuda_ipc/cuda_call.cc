@@ -24,7 +24,21 @@ void checkCuda(cudaError_t error, std::string_view what, std::string_view remedy
               fmt::format("{}: {}{}{}", what, inWords(error), remedy.empty() ? "" : ". ", remedy));
 }
 
-CurrentDevice::CurrentDevice(int device) noexcept {
+cudaError_t synchronize(cudaStream_t stream) {
+  const cudaError_t error = cudaStreamSynchronize(stream);
+  if (!succeeded(error)) succeeded(cudaStreamSynchronize(stream));
+  return error;
+}
+
+CurrentDevice::CurrentDevice(int device) {
+  int current = -1;
+  checkCuda(cudaGetDevice(&current), "cudaGetDevice");
+  if (current == device) return;
+  checkCuda(cudaSetDevice(device), fmt::format("cudaSetDevice({})", device));
+  before_ = current;
+}
+
+CurrentDevice::CurrentDevice(int device, std::nothrow_t /*unchecked*/) noexcept {
   int current = -1;
   if (!succeeded(cudaGetDevice(&current)) || current == device) return;
   if (succeeded(cudaSetDevice(device))) before_ = current;
