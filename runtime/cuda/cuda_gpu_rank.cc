@@ -150,11 +150,15 @@ void CudaGpuRank::inOrder(GpuStream stream, const Queue& queue) {
   const RelaxedCapture relaxed;
   const std::scoped_lock lock(mutex_);
   if (is_finished_) throw Error(ncclInvalidUsage, "an operation while the communicator ends");
+  bool has_begun = false;
   try {
     if (parts_->regions.hasNews()) parts_->regions.meet(isIdle());
-    queue(parts_->order.begin(stream));
+    const bool is_captured = parts_->order.begin(stream);
+    has_begun = true;
+    queue(is_captured);
     parts_->order.end(stream);
   } catch (const Error& error) {
+    if (has_begun) parts_->order.endAfterFailure(stream);
     // Does it go on failing? Then a kernel has broken the GPU for this process.
     if (!succeeded(cudaStreamQuery(parts_->stream.get()))) noteFailure(error.what());
     throw;

@@ -52,6 +52,13 @@ void WorkOrder::end(cudaStream_t stream) {
   checkCuda(cudaEventRecord(inside_.get(), stream), kRecord);
 }
 
+void WorkOrder::endAfterFailure(cudaStream_t stream) noexcept {
+  // In a capture, too, the next work waits for last_.
+  const unsigned flags = capture_ ? cudaEventRecordExternal : cudaEventRecordDefault;
+  const auto isRecorded = [&] { return succeeded(cudaEventRecordWithFlags(last_.get(), stream, flags)); };
+  if (!isRecorded() && !isRecorded()) is_lost_ = true;
+}
+
 void WorkOrder::join(cudaStream_t before, cudaStream_t after) {
   if (before == after) return;
   checkCuda(cudaEventRecord(fork_.get(), before), "cudaEventRecord");
@@ -65,7 +72,7 @@ bool WorkOrder::isDone() const {
     return false;
   }
   checkCuda(error, "cudaEventQuery after the kernels of this rank");
-  return true;
+  return !is_lost_;
 }
 
 }  // namespace tutti

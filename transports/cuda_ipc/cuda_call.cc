@@ -55,7 +55,9 @@ OwnedDeviceMemory<std::byte> allocateDevice(std::size_t bytes, std::string_view 
   if (error != cudaSuccess) {
     std::size_t free_bytes = 0;
     std::size_t all_bytes = 0;
+    succeeded(error);
     const bool is_known = succeeded(cudaMemGetInfo(&free_bytes, &all_bytes));
+    if (error != cudaErrorMemoryAllocation) remedy = {};
     checkCuda(error, fmt::format("cudaMalloc of {} bytes for {}", bytes, what),
               is_known ? fmt::format("{} of {} bytes are free on this GPU. {}", free_bytes, all_bytes, remedy)
                        : std::string(remedy));

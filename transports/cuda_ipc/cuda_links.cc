@@ -155,7 +155,8 @@ bool CudaLinks::exchangeMarks(const Peer& to, std::string* reason) const {
 
 bool CudaLinks::readMark(const CudaMark* at, CudaMark* mark, std::string* reason) const {
   cudaError_t error = cudaMemcpyAsync(mark, at, sizeof(*mark), cudaMemcpyDeviceToHost, stream_.get());
-  if (error == cudaSuccess) error = synchronize(stream_.get());
+  const cudaError_t waited = synchronize(stream_.get());  // also for what was queued before
+  if (error == cudaSuccess) error = waited;
   if (succeeded(error)) return true;
   *reason = fmt::format("reading this rank's own memory: {}", inWords(error));
   return false;
