@@ -262,7 +262,7 @@ int expectRight(FaultyRank& sound, Other& other, const std::string& faults) {
 }
 
 int run(FaultyRank& sound, Other& other, const std::vector<std::string>& arguments) {
-  const std::string what = arguments.at(1);
+  const std::string& what = arguments.at(1);
   if (what == "once") return strikeOnce(sound, other, arguments.at(2), arguments.at(3));
   if (what == "running") return strikeOnce(sound, other, arguments.at(2), arguments.at(3), true);
   if (what == "silent") return strikeOnce(sound, other, arguments.at(2), arguments.at(3), true, true);
