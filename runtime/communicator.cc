@@ -266,7 +266,11 @@ bool Communicator::runTransfer(const Task& task, WaitScheduler* scheduler) {
 }
 
 void Communicator::requireAllReceived() {
-  if (fault_.tripped()) return;
+  if (fault_.tripped()) {
+    // On a GPU the Watcher may have found it when no call was there to return it.
+    if (gpu_work_ != nullptr && !is_fault_told_.load(std::memory_order_relaxed)) throw faultError();
+    return;
+  }
   const auto refuse = [this](int peer, const Descriptor& descriptor) {
     throw Error(
         ncclInvalidUsage,
@@ -338,6 +342,7 @@ ncclResult_t Communicator::asyncError() const {
 }
 
 Error Communicator::faultError() const {
+  is_fault_told_.store(true, std::memory_order_relaxed);
   return {fault_.code(), fmt::format("rank {} of {}: {}", rank_, nranks_, fault_.message())};
 }
 

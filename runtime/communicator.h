@@ -191,6 +191,7 @@ class Communicator final : public EndsWithProcess {
   std::uint64_t told_plans_ = 0;
   Traffic traffic_;
   FaultCell fault_;
+  mutable std::atomic<bool> is_fault_told_{false};  ///< the program knows
   Surroundings around_;
   std::uint32_t spins_;
   std::uint64_t operation_ = 0;

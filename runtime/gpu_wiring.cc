@@ -103,7 +103,8 @@ void abandonGpu(Process& process, Wiring& wiring, int rank, const StatusOf& stat
   const auto local = std::ranges::find(wiring.locals, rank) - wiring.locals.begin();
   RankStatus& mine = *statusOf(static_cast<int>(local));
   mine.code = error.code();
-  const std::string text = error.what();
+  const std::string text = fmt::format("{} failed while the communicator was being made: {}",
+                                       describe(wiring.peers[static_cast<std::size_t>(rank)]), error.what());
   std::memcpy(mine.text.data(), text.data(), std::min(text.size(), mine.text.size() - 1));
   mine.state.store(RankStatus::State::failed, std::memory_order_release);
   if (wiring.control != nullptr) {
@@ -111,7 +112,11 @@ void abandonGpu(Process& process, Wiring& wiring, int rank, const StatusOf& stat
     wiring.control->flush();
   }
   GpuRemains remains = takeGpuRemains(wiring, rank, statusOf);
-  if (remains.gpu->finish(std::chrono::milliseconds(0))) mine.detached.store(1, std::memory_order_release);
+  const bool has_gpu = remains.gpu != nullptr;
+  if (!has_gpu || remains.gpu->finish(std::chrono::milliseconds(0))) {
+    mine.detached.store(1, std::memory_order_release);
+  }
+  if (!has_gpu) return;
   process.gpus().graveyard().keep(std::move(remains));
 }
 

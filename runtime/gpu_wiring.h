@@ -62,7 +62,7 @@ using StatusOf = std::function<RankStatus*(int)>;
 GpuRemains takeGpuRemains(Wiring& wiring, int rank, const StatusOf& statusOf);
 
 /// The communicator was not made on this rank: tells those who have made it, lets go of the memory of others,
-/// and keeps this rank's until they have done so, too.
+/// and keeps this rank's, where it came so far, until they have done so, too.
 void abandonGpu(Process& process, Wiring& wiring, int rank, const StatusOf& statusOf, const Error& error);
 
 }  // namespace tutti

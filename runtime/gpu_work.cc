@@ -76,9 +76,10 @@ void GpuWork::tell(const GpuReport::Fault& fault) {
   if (fault.kind == GpuReport::Fault::Kind::failed) {
     return fail_(
         ncclUnhandledCudaError,
-        fmt::format("the GPU of {} has failed, by a kernel of this library or of the program: {}. No more "
-                    "calls of CUDA work in that process",
-                    self, fault.text));
+        fmt::format(
+            "the GPU of {} has failed: {}. If a kernel of this library or of the program broke it, no "
+            "more calls of CUDA work in that process",
+            self, fault.text));
   }
   if (fault.kind != GpuReport::Fault::Kind::differs) {
     return fail_(ncclInternalError, fmt::format("{}: {}", self, fault.text));

@@ -111,7 +111,7 @@ class Wirer {
     } catch (const Error& error) {
       bootstrap_.fail(
           fmt::format("{} failed while the communicator was being made: {}", describe(self_), error.what()));
-      if (wiring_.gpu != nullptr) {
+      if (request_.gpus != nullptr && is_reserved_) {
         abandonGpu(
             process_, wiring_, rank_, [this](int local) { return &memoryOf(local).status(); }, error);
       }
@@ -197,6 +197,7 @@ class Wirer {
     }
     const RankMemory mine = memoryOf(local_);
     mine.reserve();
+    is_reserved_ = true;
     mine.token() = wiring_.memory->token();
     wiring_.regions = &mine.regions();
     // Also tells that every part is allocated: from here on all may be touched.
@@ -358,6 +359,7 @@ class Wirer {
   std::vector<int> locals_;  ///< ranks of this host, in order
   int local_ = 0;            ///< this rank's place among them
   std::vector<Offer> offers_;
+  bool is_reserved_ = false;  ///< this rank's part of the host's memory may be touched
   Wiring wiring_;
   std::optional<GpuWiring> gpu_;
 };

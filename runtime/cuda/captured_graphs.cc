@@ -15,11 +15,11 @@ void forget(void* owned) {
 }  // namespace
 
 void CapturedGraphs::add(cudaStream_t stream) {
-  count_->fetch_add(1, std::memory_order_relaxed);
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   cudaGraph_t graph = nullptr;
   checkCuda(cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph, nullptr, nullptr, nullptr),
             "cudaStreamGetCaptureInfo");
+  count_->fetch_add(1, std::memory_order_relaxed);
   auto kept = std::make_unique<Count>(count_);
   cudaUserObject_t object = nullptr;
   if (!succeeded(cudaUserObjectCreate(&object, kept.get(), forget, 1, cudaUserObjectNoDestructorSync))) {

@@ -71,7 +71,7 @@ int CudaAccelerator::deviceCount(std::string* reason) const {
   cudaError_t error = cudaGetDeviceCount(&count);
   if (succeeded(error) && count > 0) return count;
   if (error == cudaSuccess) error = cudaErrorNoDevice;
-  *reason = fmt::format("{}: {}", inWords(error), hint(error));
+  *reason = fmt::format("cudaGetDeviceCount: {}: {}", inWords(error), hint(error));
   return 0;
 }
 

@@ -32,7 +32,7 @@ CudaGpuRank::CudaGpuRank(OpenedMemory& opened, const Allocations& allocations, c
 }
 
 CudaGpuRank::~CudaGpuRank() {
-  const CurrentDevice current(device_);
+  const CurrentDevice current(device_, std::nothrow);
   const RelaxedCapture relaxed;
   if (!finish(milliseconds(0))) static_cast<void>(parts_.release());
   parts_.reset();
@@ -55,13 +55,13 @@ bool CudaGpuRank::connect(int peer, const PeerInfo& info, const GpuOffer& offer,
 }
 
 bool CudaGpuRank::confirm(int peer) const {
-  const CurrentDevice current(device_);
+  const CurrentDevice current(device_, std::nothrow);
   const RelaxedCapture relaxed;
   return parts_->links.confirm(peer);
 }
 
 void CudaGpuRank::disconnect(int peer) {
-  const CurrentDevice current(device_);
+  const CurrentDevice current(device_, std::nothrow);
   const RelaxedCapture relaxed;
   parts_->links.disconnect(peer);
 }
@@ -76,9 +76,9 @@ LinkView CudaGpuRank::packetsFrom(int peer) const { return parts_->links.packets
 LinkView CudaGpuRank::packetsTo(int peer) const { return parts_->links.packetsTo(peer); }
 
 void CudaGpuRank::copyToDevice(void* to, const void* from, std::size_t bytes) const {
-  constexpr const char* kCopy = "a copy to the GPU";
-  checkCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, parts_->stream.get()), kCopy);
-  checkCuda(cudaStreamSynchronize(parts_->stream.get()), kCopy);
+  checkCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, parts_->stream.get()),
+            "cudaMemcpyAsync to the GPU");
+  checkCuda(synchronize(parts_->stream.get()), "cudaStreamSynchronize after a copy to the GPU");
 }
 
 void CudaGpuRank::start(std::span<const LinkRow> lanes, const LinkRow& packets) {
@@ -112,9 +112,9 @@ void CudaGpuRank::start(std::span<const LinkRow> lanes, const LinkRow& packets) 
   }
   if (end_bytes != 0) copyToDevice(first, ends.data(), end_bytes);
   copyToDevice(rank(), &made, sizeof(made));
-  checkCuda(loadCudaKernels(), fmt::format("loading Tutti's kernels on GPU {}", device_),
+  checkCuda(loadCudaKernels(), fmt::format("cudaFuncGetAttributes of Tutti's kernels on GPU {}", device_),
             "Was Tutti built for this GPU (TUTTI_CUDA_ARCHITECTURES)?");
-  if (options_.wake) checkCuda(loadCountLaunch(), "loading a kernel that counts replays");
+  if (options_.wake) checkCuda(loadCountLaunch(), "cudaFuncGetAttributes of a kernel that counts replays");
 }
 
 // Work.
@@ -150,11 +150,15 @@ void CudaGpuRank::inOrder(GpuStream stream, const Queue& queue) {
   const RelaxedCapture relaxed;
   const std::scoped_lock lock(mutex_);
   if (is_finished_) throw Error(ncclInvalidUsage, "an operation while the communicator ends");
+  bool has_begun = false;
   try {
     if (parts_->regions.hasNews()) parts_->regions.meet(isIdle());
-    queue(parts_->order.begin(stream));
+    const bool is_captured = parts_->order.begin(stream);
+    has_begun = true;
+    queue(is_captured);
     parts_->order.end(stream);
   } catch (const Error& error) {
+    if (has_begun) parts_->order.endAfterFailure(stream);
     // Does it go on failing? Then a kernel has broken the GPU for this process.
     if (!succeeded(cudaStreamQuery(parts_->stream.get()))) noteFailure(error.what());
     throw;
@@ -165,7 +169,7 @@ void CudaGpuRank::launchCollective(const GpuTask& task, GpuStream stream) {
   inOrder(stream, [&](bool is_captured) {
     if (is_captured && options_.wake) announceBefore(stream);
     checkCuda(tutti::launchCollective({.rank = rank(), .task = taskOf(task)}, stream),
-              fmt::format("launching {}", describe(task.plan.descriptor)));
+              fmt::format("cudaLaunchKernel for {}", describe(task.plan.descriptor)));
   });
 }
 
@@ -180,7 +184,7 @@ void CudaGpuRank::launchTransfers(std::span<const std::vector<GpuTask>> queues, 
     if (is_captured && options_.wake) announceBefore(stream);
     checkCuda(tutti::launchTransfers({.rank = rank(), .tasks = list.tasks, .first = list.first},
                                      static_cast<std::uint32_t>(blocks), most_bytes, stream),
-              fmt::format("launching {} transfers", tasks));
+              fmt::format("cudaLaunchKernel for {} transfers", tasks));
     TaskLists::launched(list, stream, is_captured);
   });
 }
@@ -215,13 +219,13 @@ void CudaGpuRank::announceBefore(GpuStream stream) {
     succeeded(error);
     is_wake_refused_.store(true, std::memory_order_relaxed);
   }
-  checkCuda(launchCountLaunch(announcedWord(), stream), "launching a kernel that counts replays");
+  checkCuda(launchCountLaunch(announcedWord(), stream), "cudaLaunchKernel of a kernel that counts replays");
 }
 
 void CudaGpuRank::copy(void* to, const void* from, std::size_t bytes, GpuStream stream) {
   inOrder(stream, [&](bool /*is_captured*/) {
     checkCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream),
-              fmt::format("copying {} bytes", bytes));
+              fmt::format("cudaMemcpyAsync of {} bytes", bytes));
   });
 }
 
@@ -254,7 +258,7 @@ bool CudaGpuRank::withdraw(std::uint32_t region, milliseconds limit) {
   while (!parts_->regions.areClosed(region)) {
     if (steady_clock::now() >= deadline) return false;
     // A peer may wait for this rank just so.
-    const CurrentDevice current(device_);
+    const CurrentDevice current(device_, std::nothrow);
     meetRegions();
     std::this_thread::sleep_for(milliseconds(1));
   }
@@ -340,7 +344,7 @@ bool CudaGpuRank::isDone() {
 }
 
 bool CudaGpuRank::finish(milliseconds limit) {
-  const CurrentDevice current(device_);
+  const CurrentDevice current(device_, std::nothrow);
   const RelaxedCapture relaxed;
   const auto deadline = steady_clock::now() + limit;
   while (true) {
@@ -358,9 +362,9 @@ bool CudaGpuRank::finish(milliseconds limit) {
 }
 
 void CudaGpuRank::readBack(void* to, const void* from, std::size_t bytes) const {
-  constexpr const char* kCopy = "a copy from the GPU";
-  checkCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, parts_->stream.get()), kCopy);
-  checkCuda(cudaStreamSynchronize(parts_->stream.get()), kCopy);
+  checkCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, parts_->stream.get()),
+            "cudaMemcpyAsync from the GPU");
+  checkCuda(synchronize(parts_->stream.get()), "cudaStreamSynchronize after a copy from the GPU");
 }
 
 std::optional<std::pair<int, Descriptor>> CudaGpuRank::unreceived() const {

@@ -20,8 +20,10 @@ TaskLists::List& TaskLists::take(std::size_t tasks, std::size_t queues) {
   if (found == lists_.end()) {
     auto made = std::make_unique<List>();
     made->bytes = std::max(bytes, kLeastBytes);
-    made->memory = allocatePinned(made->bytes, "a list of transfers");
+    // First, because it may fail: to free the memory again would wait for kernels, also for those of other
+    // ranks of the process, which wait for this launch.
     made->done = makeEvent();
+    made->memory = allocatePinned(made->bytes, "a list of transfers");
     found = lists_.insert(lists_.end(), std::move(made));
   }
   List& list = **found;

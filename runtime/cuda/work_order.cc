@@ -52,6 +52,13 @@ void WorkOrder::end(cudaStream_t stream) {
   checkCuda(cudaEventRecord(inside_.get(), stream), kRecord);
 }
 
+void WorkOrder::endAfterFailure(cudaStream_t stream) noexcept {
+  // In a capture, too, the next work waits for last_.
+  const unsigned flags = capture_ ? cudaEventRecordExternal : cudaEventRecordDefault;
+  const auto isRecorded = [&] { return succeeded(cudaEventRecordWithFlags(last_.get(), stream, flags)); };
+  if (!isRecorded() && !isRecorded()) is_lost_ = true;
+}
+
 void WorkOrder::join(cudaStream_t before, cudaStream_t after) {
   if (before == after) return;
   checkCuda(cudaEventRecord(fork_.get(), before), "cudaEventRecord");
@@ -64,8 +71,8 @@ bool WorkOrder::isDone() const {
     succeeded(error);
     return false;
   }
-  checkCuda(error, "kernels of this rank");
-  return true;
+  checkCuda(error, "cudaEventQuery after the kernels of this rank");
+  return !is_lost_;
 }
 
 }  // namespace tutti

@@ -27,6 +27,9 @@ class WorkOrder {
   bool begin(cudaStream_t stream);
   /// After it was queued.
   void end(cudaStream_t stream);
+  /// Instead, where that or the queueing has failed: something may run all the same. Where it cannot be
+  /// recorded, the rank's work is never done.
+  void endAfterFailure(cudaStream_t stream) noexcept;
 
   /// What is queued on `after` from now on waits for what is queued on `before` by now.
   void join(cudaStream_t before, cudaStream_t after);
@@ -41,6 +44,7 @@ class WorkOrder {
   OwnedEvent last_;
   OwnedEvent inside_;  ///< the latest work of the capture capture_
   OwnedEvent fork_;
+  bool is_lost_ = false;  ///< something may run that last_ does not tell of
   CapturedGraphs graphs_;
   // Of the latest piece of work.
   std::optional<std::uint64_t> capture_;  ///< nothing: it was queued directly

@@ -72,7 +72,8 @@ INSTANTIATE_TEST_SUITE_P(, GpuRanks, testing::Values(As::threads, As::processes)
 
 TEST(GpuReach, WithoutIpcProcessesGoByHostMemory) {
   if (machineGpus() != 0) GTEST_SKIP() << kInjected;
-  const std::string said = run(As::processes, "collectives", 2, {{"TUTTI_EMULATED_IPC", "0"}});
+  const std::string said = run(As::processes, "collectives", 2,
+                               {{"TUTTI_EMULATED_FAULTS", "fail:call=cudaIpc*,error=cudaErrorNotSupported"}});
   EXPECT_NE(said.find("CUDA IPC does not work here"), std::string::npos) << said;
 }
 

@@ -142,7 +142,10 @@ TEST(Gpus, ABufferThatIsFreedWhileRegisteredIsNoticed) {
 TEST(Gpus, WithoutIpcMemoryOfTheHostIsUsedAndWhy) {
   if (machineGpus() != 0) GTEST_SKIP() << kInjected;
   const auto results =
-      group(2, {"conform", "8"}, onGpus(2, {{"TUTTI_EMULATED_IPC", "0"}, {"NCCL_DEBUG", "INFO"}})).wait();
+      group(2, {"conform", "8"},
+            onGpus(2, {{"TUTTI_EMULATED_FAULTS", "fail:call=cudaIpc*,error=cudaErrorNotSupported"},
+                       {"NCCL_DEBUG", "INFO"}}))
+          .wait();
   expectSuccess(results);
   EXPECT_NE(results[0].err.find(": rank 1 by pinned host memory;"), std::string::npos) << results[0].err;
   EXPECT_NE(results[0].err.find("GPU memory of rank 1 (pid "), std::string::npos) << results[0].err;

@@ -24,7 +24,21 @@ void checkCuda(cudaError_t error, std::string_view what, std::string_view remedy
               fmt::format("{}: {}{}{}", what, inWords(error), remedy.empty() ? "" : ". ", remedy));
 }
 
-CurrentDevice::CurrentDevice(int device) noexcept {
+cudaError_t synchronize(cudaStream_t stream) {
+  const cudaError_t error = cudaStreamSynchronize(stream);
+  if (!succeeded(error)) succeeded(cudaStreamSynchronize(stream));
+  return error;
+}
+
+CurrentDevice::CurrentDevice(int device) {
+  int current = -1;
+  checkCuda(cudaGetDevice(&current), "cudaGetDevice");
+  if (current == device) return;
+  checkCuda(cudaSetDevice(device), fmt::format("cudaSetDevice({})", device));
+  before_ = current;
+}
+
+CurrentDevice::CurrentDevice(int device, std::nothrow_t /*unchecked*/) noexcept {
   int current = -1;
   if (!succeeded(cudaGetDevice(&current)) || current == device) return;
   if (succeeded(cudaSetDevice(device))) before_ = current;
@@ -41,7 +55,9 @@ OwnedDeviceMemory<std::byte> allocateDevice(std::size_t bytes, std::string_view 
   if (error != cudaSuccess) {
     std::size_t free_bytes = 0;
     std::size_t all_bytes = 0;
+    succeeded(error);
     const bool is_known = succeeded(cudaMemGetInfo(&free_bytes, &all_bytes));
+    if (error != cudaErrorMemoryAllocation) remedy = {};
     checkCuda(error, fmt::format("cudaMalloc of {} bytes for {}", bytes, what),
               is_known ? fmt::format("{} of {} bytes are free on this GPU. {}", free_bytes, all_bytes, remedy)
                        : std::string(remedy));

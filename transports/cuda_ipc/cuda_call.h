@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -18,13 +19,20 @@ bool succeeded(cudaError_t error);
 /// Throws Error(ncclUnhandledCudaError, "`what`: `words`. `remedy`") unless the call went well.
 void checkCuda(cudaError_t error, std::string_view what, std::string_view remedy = {});
 
-/// Makes a device current in this thread for a scope. Calls that take no device work on the current one.
-/// Where that fails, so do the calls in the scope. For threads of the program, which keep exactly the device
-/// they had: giving one back that the thread never chose takes memory of that GPU. Threads of the library
-/// choose theirs, and keep it.
+/// Waits for the stream. Where CUDA says that this has failed, it may have been something earlier: then it
+/// waits again, so that what the work uses may go.
+cudaError_t synchronize(cudaStream_t stream);
+
+/// Makes a device current in this thread for a scope. Calls that take no device work on the current one: so
+/// nothing may be allocated or launched where that has failed. For threads of the program, which keep exactly
+/// the device they had: giving one back that the thread never chose takes memory of that GPU. Threads of the
+/// library choose theirs, and keep it.
 class CurrentDevice {
  public:
-  explicit CurrentDevice(int device) noexcept;
+  /// Throws Error.
+  explicit CurrentDevice(int device);
+  /// For what is given back, whatever the current device is.
+  CurrentDevice(int device, std::nothrow_t unchecked) noexcept;
   CurrentDevice(const CurrentDevice&) = delete;
   CurrentDevice& operator=(const CurrentDevice&) = delete;
   ~CurrentDevice();
@@ -37,14 +45,16 @@ class CurrentDevice {
 /// be captured. In this scope they are allowed in this thread.
 class RelaxedCapture {
  public:
-  RelaxedCapture() { exchange(); }
+  RelaxedCapture() : is_relaxed_(succeeded(cudaThreadExchangeStreamCaptureMode(&mode_))) {}
   RelaxedCapture(const RelaxedCapture&) = delete;
   RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-  ~RelaxedCapture() { exchange(); }
+  ~RelaxedCapture() {
+    if (is_relaxed_) succeeded(cudaThreadExchangeStreamCaptureMode(&mode_));
+  }
 
  private:
-  void exchange() { succeeded(cudaThreadExchangeStreamCaptureMode(&mode_)); }
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+  bool is_relaxed_;
 };
 
 /// Owners. Their functions that make one work on the current device and throw Error.

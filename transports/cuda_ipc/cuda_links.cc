@@ -36,11 +36,12 @@ GpuInfo gpuInfo(int device) {
   GpuInfo info;
   info.device = device;
   cudaDeviceProp properties;
-  checkCuda(cudaGetDeviceProperties(&properties, device), fmt::format("properties of GPU {}", device));
+  checkCuda(cudaGetDeviceProperties(&properties, device),
+            fmt::format("cudaGetDeviceProperties of GPU {}", device));
   info.uuid = std::bit_cast<std::array<std::uint8_t, 16>>(properties.uuid);
   std::string_view(properties.name).copy(info.name.data(), info.name.size() - 1);
   checkCuda(cudaDeviceGetPCIBusId(info.bus_id.data(), static_cast<int>(info.bus_id.size()), device),
-            fmt::format("PCI bus id of GPU {}", device));
+            fmt::format("cudaDeviceGetPCIBusId of GPU {}", device));
   return info;
 }
 
@@ -67,10 +68,11 @@ CudaLinks::CudaLinks(OpenedMemory& opened, const GpuRankOptions& options)
   offer_.has_ipc_handle = error == cudaSuccess;
   offer_.ipc_error = error;
   mark_ = {.process_token = options.self.process_token, .address = offer_.address, .rank = options.self.rank};
-  checkCuda(cudaMemsetAsync(memory_.get(), 0, offer_.bytes, stream_.get()), "clearing the memory of links");
+  checkCuda(cudaMemsetAsync(memory_.get(), 0, offer_.bytes, stream_.get()),
+            "cudaMemsetAsync of the memory of links");
   checkCuda(cudaMemcpyAsync(own_.mark(), &mark_, sizeof(mark_), cudaMemcpyHostToDevice, stream_.get()),
-            "writing to the memory of links");
-  checkCuda(cudaStreamSynchronize(stream_.get()), "writing to the memory of links");
+            "cudaMemcpyAsync to the memory of links");
+  checkCuda(synchronize(stream_.get()), "cudaStreamSynchronize for the memory of links");
 }
 
 bool CudaLinks::connect(int rank, const PeerInfo& info, const GpuOffer& offer, std::string* reason) {
@@ -137,6 +139,7 @@ bool CudaLinks::exchangeMarks(const Peer& to, std::string* reason) const {
                             stream_.get());
   }
   if (!succeeded(error)) {
+    synchronize(stream_.get());  // the memory is closed next
     *reason = fmt::format("copying to and from the memory of rank {}: {}", to.mark.rank, inWords(error));
     return false;
   }
@@ -152,7 +155,8 @@ bool CudaLinks::exchangeMarks(const Peer& to, std::string* reason) const {
 
 bool CudaLinks::readMark(const CudaMark* at, CudaMark* mark, std::string* reason) const {
   cudaError_t error = cudaMemcpyAsync(mark, at, sizeof(*mark), cudaMemcpyDeviceToHost, stream_.get());
-  if (error == cudaSuccess) error = cudaStreamSynchronize(stream_.get());
+  const cudaError_t waited = synchronize(stream_.get());  // also for what was queued before
+  if (error == cudaSuccess) error = waited;
   if (succeeded(error)) return true;
   *reason = fmt::format("reading this rank's own memory: {}", inWords(error));
   return false;

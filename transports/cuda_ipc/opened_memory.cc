@@ -4,9 +4,11 @@
 
 #include <bit>
 
+#include "tutti/error.h"
+
 namespace tutti {
 
-OpenedMemory::Mapping OpenedMemory::open(int device, const IpcHandle& handle, std::string* reason) {
+OpenedMemory::Mapping OpenedMemory::open(int device, const IpcHandle& handle, std::string* reason) try {
   const CurrentDevice current(device);
   const std::scoped_lock lock(mutex_);
   const std::pair key(device, handle);
@@ -23,6 +25,9 @@ OpenedMemory::Mapping OpenedMemory::open(int device, const IpcHandle& handle, st
   }
   ++found->second.users;
   return {found->second.base, Closer(this, device, handle)};
+} catch (const Error& error) {
+  *reason = error.what();
+  return {};
 }
 
 // Under the lock, so that whoever opens the same allocation again finds it open or closed, not in between.
@@ -30,7 +35,7 @@ void OpenedMemory::close(int device, const IpcHandle& handle) noexcept {
   const std::scoped_lock lock(mutex_);
   const auto found = entries_.find({device, handle});
   if (--found->second.users > 0) return;
-  const CurrentDevice current(device);
+  const CurrentDevice current(device, std::nothrow);
   succeeded(cudaIpcCloseMemHandle(found->second.base));
   entries_.erase(found);
 }

@@ -53,11 +53,20 @@ TEST(EmulatedRuntime, DevicesOfPretendedHostsDiffer) {
 }
 
 TEST(EmulatedRuntime, WhatTheEnvironmentTakesAway) {
-  expectSuccess({.arguments = {"no-ipc"}, .environment = {{"TUTTI_EMULATED_IPC", "0"}}});
+  expectSuccess(
+      {.arguments = {"no-ipc"},
+       .environment = {{"TUTTI_EMULATED_FAULTS", "fail:call=cudaIpc*,error=cudaErrorNotSupported"}}});
   expectSuccess({.arguments = {"no-peers"}, .environment = {{"TUTTI_EMULATED_PEER_ACCESS", "0"}}});
   expectSuccess({.arguments = {"small-device"}, .environment = {{"TUTTI_EMULATED_GPU_BYTES", "1048576"}}});
   expectSuccess({.options = {"-n", "1", "--emulate-gpus", "0"}, .arguments = {"no-device"}});
   expectSuccess({.arguments = {"no-device"}, .environment = {{"CUDA_VISIBLE_DEVICES", ""}}});
+}
+
+TEST(EmulatedRuntime, FaultsThatAreNotUnderstoodEndTheProgram) {
+  const auto result =
+      run({.arguments = {"run-kernel"}, .environment = {{"TUTTI_EMULATED_FAULTS", "fail:call=malloc"}}});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_TRUE(contains(result.err, "\"fail:call=malloc\": expected call=cudaFUNCTION")) << result.err;
 }
 
 TEST(EmulatedRuntime, LeaksAreTold) {

@@ -46,7 +46,9 @@ class Launch {
   /// From any block: keeps the first message and cancels the others.
   void fail(const std::string& message);
   /// Asked by every thread that waits, which then unwinds.
-  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+  bool cancelled() const {
+    return cancelled_.load(std::memory_order_relaxed) || plan_.shape.stop.stop_requested();
+  }
   /// A block has to wait: another may run.
   void blockWaits();
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,7 @@ struct LaunchShape {
   Dim3 grid;
   Dim3 block;
   std::size_t dynamic_shared_bytes = 0;
+  std::stop_token stop = {};  ///< its threads end at the next place where they wait
 };
 
 /// Where a parameter lies in a kernel's packed arguments, as the PTX declares it.

@@ -55,7 +55,7 @@ cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned flags) {
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  return call([&] { graphHandles().remove(graph, cudaErrorInvalidValue); });
+  return release([&] { graphHandles().remove(graph, cudaErrorInvalidValue); });
 }
 
 cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t* node, cudaGraph_t graph,
@@ -181,7 +181,7 @@ cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t* executable, cudaGrap
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
-  return call([&] { executableGraphHandles().remove(executable, cudaErrorInvalidValue); });
+  return release([&] { executableGraphHandles().remove(executable, cudaErrorInvalidValue); });
 }
 
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph,

@@ -21,7 +21,7 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
 }
 
 cudaError_t cudaFree(void* pointer) {
-  return call([&] {
+  return release([&] {
     captures().requireSafe();
     freeOnDevice(pointer);
     requireUsable();
@@ -58,7 +58,7 @@ cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned flags) {
 cudaError_t cudaMallocHost(void** pointer, size_t bytes) { return cudaHostAlloc(pointer, bytes, 0); }
 
 cudaError_t cudaFreeHost(void* pointer) {
-  return call([&] {
+  return release([&] {
     captures().requireSafe();
     freePinned(pointer);
   });
@@ -75,7 +75,7 @@ cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned flags) {
 }
 
 cudaError_t cudaHostUnregister(void* pointer) {
-  return call([&] {
+  return release([&] {
     captures().requireSafe();
     unregisterHost(pointer);
   });
@@ -129,7 +129,7 @@ cudaError_t cudaIpcOpenMemHandle(void** pointer, cudaIpcMemHandle_t handle, unsi
 }
 
 cudaError_t cudaIpcCloseMemHandle(void* pointer) {
-  return call([&] {
+  return release([&] {
     captures().requireSafe();
     closeImport(pointer);
   });

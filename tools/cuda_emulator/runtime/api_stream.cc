@@ -30,7 +30,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
-  return call([&] {
+  return release([&] {
     captures().requireNotCapturing(*streamHandles().get(handle));
     streamHandles().remove(handle)->close();
   });

@@ -38,7 +38,7 @@ cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned count) {
 }
 
 cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned count) {
-  return call([&] { drop(object, count); });
+  return release([&] { drop(object, count); });
 }
 
 cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned count,

@@ -60,7 +60,15 @@ std::size_t Device::freeMemory() const { return settings().device_bytes - used_b
 
 void Device::fail(cudaError_t code, const std::string& why) {
   auto expected = cudaSuccess;
-  if (fault_.compare_exchange_strong(expected, code)) say(fmt::format("device {} failed: {}", index_, why));
+  if (!fault_.compare_exchange_strong(expected, code)) return;
+  say(fmt::format("device {} failed: {}", index_, why));
+  const std::lock_guard lock(mutex_);
+  failure_.request_stop();
+}
+
+std::stop_token Device::failed() const {
+  const std::lock_guard lock(mutex_);
+  return failure_.get_token();
 }
 
 void Device::reset() {
@@ -68,6 +76,7 @@ void Device::reset() {
   fault_ = cudaSuccess;
   is_initialized_ = false;
   const std::lock_guard lock(mutex_);
+  failure_ = {};
   peers_.clear();
 }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <mutex>
 #include <set>
+#include <stop_token>
 #include <string>
 
 #include "tools/cuda_emulator/runtime/stream_set.h"
@@ -35,9 +36,12 @@ class Device {
   void giveMemory(std::size_t bytes);
   std::size_t freeMemory() const;
 
-  /// A kernel failed: until a reset all calls return `code`. The first failure counts; `why` is told.
+  /// A kernel failed: until a reset all calls return `code`, and kernels that run end. The first failure
+  /// counts; `why` is told.
   void fail(cudaError_t code, const std::string& why);
   cudaError_t fault() const { return fault_.load(std::memory_order_acquire); }
+  /// Ends kernels once the device has failed.
+  std::stop_token failed() const;
   /// Forgets the fault and the peers. Streams are closed; what they still do goes on.
   void reset();
 
@@ -57,7 +61,8 @@ class Device {
   std::atomic<std::size_t> used_bytes_{0};
   std::atomic<cudaError_t> fault_{cudaSuccess};
   std::atomic<bool> is_initialized_{false};
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::stop_source failure_;
   std::set<int> peers_;
 };
 

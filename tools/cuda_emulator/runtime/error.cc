@@ -4,6 +4,7 @@
 #include <new>
 
 #include "tools/cuda_emulator/runtime/device.h"
+#include "tools/cuda_emulator/runtime/injected_faults.h"
 #include "tools/cuda_emulator/runtime/thread_state.h"
 
 namespace tutti::emulator {
@@ -33,11 +34,17 @@ cudaError_t remember(cudaError_t code) noexcept {
   return code;
 }
 
-void requireUsable() {
+void requireAllowed() {
   require(!threadState().in_host_function, cudaErrorNotPermitted);
   require(deviceCount() > 0, cudaErrorNoDevice);
   currentDevice().initialize();
+}
+
+void requireUsable() {
+  requireAllowed();
   require(currentDevice().fault() == cudaSuccess, currentDevice().fault());
 }
+
+void meetInjectedFaults(const char* function) { injectedFaults().meet(function); }
 
 }  // namespace tutti::emulator

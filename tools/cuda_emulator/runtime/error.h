@@ -34,13 +34,16 @@ void say(const std::string& line);
 cudaError_t codeOfException() noexcept;
 /// Keeps a failure as this thread's last error. Returns `code`.
 cudaError_t remember(cudaError_t code) noexcept;
-/// Throws where this thread may not call CUDA at all: inside a host function, or once the current device has
-/// failed for good.
+/// Throws where this thread may not call CUDA at all: inside a host function, or where there is no device.
+void requireAllowed();
+/// Throws also once the current device has failed for good.
 void requireUsable();
+/// Throws where TUTTI_EMULATED_FAULTS makes this call fail.
+void meetInjectedFaults(const char* function);
 
-/// The body of an entry point that works also where no device does.
+/// Where errors become codes.
 template <class Body>
-cudaError_t callAnyway(Body&& body) noexcept {
+cudaError_t enter(Body&& body) noexcept {
   try {
     std::forward<Body>(body)();
     return cudaSuccess;
@@ -49,10 +52,32 @@ cudaError_t callAnyway(Body&& body) noexcept {
   }
 }
 
+/// The body of an entry point that works also where no device does. `function`: the entry point.
+template <class Body>
+cudaError_t callAnyway(Body&& body, const char* function = __builtin_FUNCTION()) noexcept {
+  return enter([&] {
+    meetInjectedFaults(function);
+    body();
+  });
+}
+
+/// The body of an entry point that gives something back. That is done also where the call fails, because the
+/// device has failed or a test wants it: so what is left in the end was forgotten.
+template <class Body>
+cudaError_t release(Body&& body, const char* function = __builtin_FUNCTION()) noexcept {
+  return enter([&] {
+    requireAllowed();
+    body();
+    meetInjectedFaults(function);
+    requireUsable();
+  });
+}
+
 /// The body of every other entry point.
 template <class Body>
-cudaError_t call(Body&& body) noexcept {
-  return callAnyway([&] {
+cudaError_t call(Body&& body, const char* function = __builtin_FUNCTION()) noexcept {
+  return enter([&] {
+    meetInjectedFaults(function);
     requireUsable();
     body();
   });

@@ -107,7 +107,6 @@ std::byte* map(const Ticket& ticket) {
 }  // namespace
 
 cudaIpcMemHandle_t exportMemory(const void* address) {
-  require(settings().ipc, cudaErrorNotSupported);
   const auto found = memoryMap().find(address);
   require(found && found->kind == MemoryKind::device, cudaErrorInvalidValue);
   Ticket ticket{};
@@ -125,7 +124,6 @@ cudaIpcMemHandle_t exportMemory(const void* address) {
 }
 
 std::byte* importMemory(const cudaIpcMemHandle_t& handle, unsigned flags) {
-  require(settings().ipc, cudaErrorNotSupported);
   require(flags == cudaIpcMemLazyEnablePeerAccess, cudaErrorInvalidValue);
   const auto ticket = parse(handle);
   require(ticket.machine == settings().machine, cudaErrorMapBufferObjectFailed);

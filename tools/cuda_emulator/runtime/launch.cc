@@ -76,7 +76,8 @@ Operation kernelOperation(Device& device, const Function& function, const Launch
   validate(function, *kernel, request);
   const LaunchShape shape{.grid = toDim3(request.grid),
                           .block = toDim3(request.block),
-                          .dynamic_shared_bytes = request.shared_bytes};
+                          .dynamic_shared_bytes = request.shared_bytes,
+                          .stop = device.failed()};
   auto arguments = packArguments(*kernel, request.arguments);
   return plainOperation(cudaGraphNodeTypeKernel,
                         [&device, kernel = std::move(kernel), shape, arguments = std::move(arguments)] {

@@ -71,7 +71,6 @@ Settings read() {
   result.devices = visibleDevices();
   result.device_bytes = number("TUTTI_EMULATED_GPU_BYTES", kDefaultDeviceBytes);
   result.peer_access = number("TUTTI_EMULATED_PEER_ACCESS", 1) != 0;
-  result.ipc = number("TUTTI_EMULATED_IPC", 1) != 0;
   result.host_nodes = number("TUTTI_EMULATED_HOST_NODES", 1) != 0;
   result.check_leaks = number("TUTTI_EMULATOR_CHECK_LEAKS", 0) != 0;
   result.machine = machineHash();

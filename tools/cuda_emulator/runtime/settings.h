@@ -16,7 +16,6 @@ struct Settings {
   std::vector<int> devices;
   std::size_t device_bytes = 0;  ///< TUTTI_EMULATED_GPU_BYTES: memory of each device, 8 GiB by default
   bool peer_access = true;       ///< TUTTI_EMULATED_PEER_ACCESS=0: no device reaches another's memory
-  bool ipc = true;               ///< TUTTI_EMULATED_IPC=0: no memory can be handed to another process
   bool host_nodes = true;        ///< TUTTI_EMULATED_HOST_NODES=0: graphs take no host functions
   bool check_leaks = false;      ///< TUTTI_EMULATOR_CHECK_LEAKS=1
   std::uint64_t machine = 0;     ///< equal in all processes of this (possibly pretended) host, until it boots

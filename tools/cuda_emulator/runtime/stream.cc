@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tools/cuda_emulator/runtime/error.h"
+#include "tools/cuda_emulator/runtime/injected_faults.h"
 
 namespace tutti::emulator {
 namespace {
@@ -118,6 +119,7 @@ void Stream::run() {
       item = std::move(queue_.front());
       queue_.pop_front();
     }
+    injectedFaults().delay(device_);
     item.work();
     item.work = nullptr;  // what it holds goes before anybody is told
     item.completion->complete();
