@@ -14,6 +14,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 from gpu_check import checks, measures, report, steps  # noqa: E402
 
 
+def writeProgram(path, script):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\n" + script + "\n")
+    os.chmod(path, 0o755)
+
+
 def shell(script, **limits):
     return steps.run(["/bin/sh", "-c", script], {}, **{"limit_s": 20, **limits})
 
@@ -50,8 +56,7 @@ class TestLogs(unittest.TestCase):
         """A program of three tests, of which the second hangs unless the filter leaves it out."""
         with tempfile.TemporaryDirectory() as folder:
             program = os.path.join(folder, "some_test")
-            with open(program, "w", encoding="utf-8") as file:
-                file.write("""#!/bin/sh
+            writeProgram(program, """
 for name in A.one A.two A.three; do
   case $1 in *-*$name*) continue ;; esac
   echo "[ RUN      ] $name"
@@ -59,13 +64,24 @@ for name in A.one A.two A.three; do
   echo "[       OK ] $name (1 ms)"
 done
 """)
-            os.chmod(program, 0o755)
             setting = types.SimpleNamespace(emulated=False, environment={})
             places = types.SimpleNamespace(test=lambda name: os.path.join(folder, name))
             with unittest.mock.patch.object(checks, "SILENCE_S", 1):
                 step = checks.runTests(places, setting, "some_test", 30)
         self.assertEqual((step.status, step.tests), ("failed", 2))
         self.assertEqual(step.reason, "A.two: said nothing for 1 s")
+
+    def testEveryRankTrainsAnEqualSlice(self):
+        """A tutti-run that says its arguments, and fails so that they are kept."""
+        with tempfile.TemporaryDirectory() as folder:
+            writeProgram(os.path.join(folder, "tutti-run"), 'echo "$@"; exit 1')
+            places = types.SimpleNamespace(program=lambda name: os.path.join(folder, name), text="text")
+            for emulated in (False, True):
+                for gpus in range(1, 17):
+                    step = checks.train(places, types.SimpleNamespace(emulated=emulated, gpus=gpus, environment={}))
+                    said = step.output.split()
+                    ranks, batch = int(said[said.index("-n") + 1]), int(said[said.index("--batch") + 1])
+                    self.assertEqual((ranks, batch % ranks), (min(max(gpus, 2), 8), 0), step.output)
 
     def testSanitizersVerdict(self):
         for said, status in (("ERROR SUMMARY: 0 errors", "passed"), ("ERROR SUMMARY: 2 errors", "failed"),

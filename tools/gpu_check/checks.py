@@ -114,9 +114,13 @@ def judgeSanitizer(step, outcome):
 def train(places, setting):
     ranks = max(2, min(setting.gpus, 8))
     step = steps.Step(f"training: {ranks} ranks")
-    small = ["--steps", "10", "--hidden", "24", "--embedding", "6", "--context", "4", "--batch", "16"]
+    if setting.emulated:
+        size, least_batch = ["--steps", "10", "--hidden", "24", "--embedding", "6", "--context", "4"], 16
+    else:
+        size, least_batch = ["--steps", "100"], 64
+    batch = -(-least_batch // ranks) * ranks  # each rank takes an equal slice
     command = [places.program("tutti-run"), "--no-prefix", "-n", str(ranks), "tutti-train", "--device", "cuda", "--data",
-               places.text, "--verify", *(small if setting.emulated else ["--steps", "100"])]
+               places.text, "--verify", *size, "--batch", str(batch)]
     outcome = steps.run(command, setting.environment, 90)
     step.command, step.seconds = " ".join(command), outcome.seconds
     if outcome.status != 0 or outcome.late:
