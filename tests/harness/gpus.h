@@ -20,7 +20,7 @@ inline int machineGpus() {
 inline bool hasGpus(int wanted) { return machineGpus() == 0 || machineGpus() >= wanted; }
 
 /// Why a test is skipped, for GTEST_SKIP().
-inline constexpr const char* kInjected = "what fails here is injected by the emulator";
+inline constexpr const char* kInjected = "needs faults that only the emulator injects; ctest runs it";
 inline constexpr const char* kTooFew = "needs more GPUs than there are: its ranks cannot share one";
 
 /// CUDA_VISIBLE_DEVICES for `wanted` of the machine's GPUs, or fewer: of those that the caller sees, the
