@@ -43,6 +43,13 @@ class Steps(unittest.TestCase):
         self.assertEqual(shell("kill -SEGV $$").words, "ended by signal 11")
 
 
+    def testTheCommandLineDoesTheSameAgain(self):
+        script, environment = 'echo "$TUTTI_A/$NCCL_B/$1"', {"TUTTI_A": "one two"}
+        with unittest.mock.patch.dict(os.environ, {"NCCL_B": "$3"}):
+            line = steps.commandLine(["/bin/sh", "-c", script, "sh", "a'b"], environment)
+        self.assertEqual(shell(line).lines, ["one two/$3/a'b"])
+
+
 class TestLogs(unittest.TestCase):
     def testResultsReasonsAndTheOneThatHangs(self):
         log = checks.TestLog(["[ RUN      ] A.good", "[       OK ] A.good (1 ms)", "[ RUN      ] A.bad", "x.cc:1: Failure",

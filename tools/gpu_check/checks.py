@@ -57,7 +57,7 @@ def runTests(places, setting, program, limit_s):
         left = limit_s - (time.monotonic() - began)
         outcome = steps.run(command, setting.environment, left, SILENCE_S)
         log = TestLog(outcome.lines)
-        step.command = step.command or " ".join(command)
+        step.command = step.command or steps.commandLine(command, setting.environment)
         step.tests += len(log.named("OK"))
         step.skipped_tests += [{"name": f"{program}: {name}", "reason": log.reasons.get(name, "")}
                                for name in log.named("SKIPPED")]
@@ -95,7 +95,9 @@ def sanitize(places, setting):
                 step.reason = "GPUs are emulated" if setting.emulated else "compute-sanitizer is not here"
             else:
                 path = places.test(program) if program.endswith("_test") else places.program(program)
-                outcome = steps.run([tool, "--tool", check, path, *arguments], setting.environment, 60)
+                command = [tool, "--tool", check, path, *arguments]
+                step.command = steps.commandLine(command, setting.environment)
+                outcome = steps.run(command, setting.environment, 60)
                 judgeSanitizer(step, outcome)
             yield step
 
@@ -122,7 +124,7 @@ def train(places, setting):
     command = [places.program("tutti-run"), "--no-prefix", "-n", str(ranks), "tutti-train", "--device", "cuda", "--data",
                places.text, "--verify", *size, "--batch", str(batch)]
     outcome = steps.run(command, setting.environment, 90)
-    step.command, step.seconds = " ".join(command), outcome.seconds
+    step.command, step.seconds = steps.commandLine(command, setting.environment), outcome.seconds
     if outcome.status != 0 or outcome.late:
         step.fail(outcome.words, "\n".join(outcome.lines[-30:]) + outcome.errors)
     step.output = step.output or "\n".join(line for line in outcome.lines if "verify:" in line or "identical" in line)

@@ -101,8 +101,9 @@ def run(places, setting, measure, results):
     if arguments[0] == "all-reduce":
         arguments = [*arguments, "--tutti", places.library]
     command = [places.program("tutti-gpu-bench"), *arguments]
-    outcome = steps.run(command, {**setting.environment, **measure.environment}, measure.limit_s)
-    step.command, step.seconds = " ".join(command), outcome.seconds
+    environment = {**setting.environment, **measure.environment}
+    outcome = steps.run(command, environment, measure.limit_s)
+    step.command, step.seconds = steps.commandLine(command, environment), outcome.seconds
     for line in outcome.lines:
         if line.startswith("{"):
             results.append({"about": measure.about, **withStatistics(json.loads(line))})

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import queue
+import shlex
 import signal
 import subprocess
 import threading
@@ -42,6 +43,13 @@ class Outcome:
         if self.late:
             return self.late
         return f"ended by signal {-self.status}" if self.status < 0 else f"exit status {self.status}"
+
+
+def commandLine(command, environment):
+    """It as a shell takes it, with the variables that the caller's environment adds to `environment`."""
+    inherited = {name: value for name, value in os.environ.items() if name.startswith(("TUTTI_", "NCCL_", "CUDA_"))}
+    variables = [f"{name}={value}" for name, value in {**inherited, **environment}.items()]
+    return shlex.join([*(["env", *variables] if variables else []), *command])
 
 
 def collect(stream, into):
