@@ -98,6 +98,23 @@ done
             self.assertEqual(step.status, status, said)
 
 
+class Measures(unittest.TestCase):
+    def testNoTwoRunsHaveTheSameName(self):
+        """Nor the same rows in the report, which are told apart by ranks, lanes and mode. The program says its lanes."""
+        with tempfile.TemporaryDirectory() as folder:
+            writeProgram(os.path.join(folder, "tutti-gpu-bench"), 'echo "$@"; exit 1')
+            places = types.SimpleNamespace(program=lambda name: os.path.join(folder, name), library="library")
+            for emulated in (False, True):
+                setting, names = types.SimpleNamespace(emulated=emulated, environment={}), []
+                for measure in [*measures.onOneGpu(), *measures.onSeveralGpus(2, None)]:
+                    step = measures.run(places, setting, measure, [])
+                    said = step.output.split()
+                    if "--lanes" in said:
+                        self.assertIn(f", {said[said.index('--lanes') + 1]} lanes", step.name)
+                    names.append(step.name)
+                self.assertEqual(len(names), len(set(names)), names)
+
+
 class Reports(unittest.TestCase):
     def testFiguresReasonsAndFailures(self):
         race = {"about": "ring", "measure": "all_reduce", "mode": "stream", "ranks": 2, "gpus": 1, "lanes": 8, "bytes": 1 << 20}

@@ -27,8 +27,7 @@ class Measure:
 
 
 def allReduce(about, ranks, sizes, *more, gpus=1, mode="stream", environment=None):
-    lanes = f", {more[more.index('--lanes') + 1]} lanes" if "--lanes" in more else ""
-    name = f"{about}: {ranks} rank{'s' * (ranks > 1)}, {mode}{lanes}"
+    name = f"{about}: {ranks} rank{'s' * (ranks > 1)}" + (f", {mode}" if mode != about else "")
     return Measure(about, name, ["all-reduce", "--ranks", str(ranks), "--gpus", str(gpus), "--mode", mode, "--bytes",
                                  sizes, *more], environment or {})
 
@@ -59,13 +58,13 @@ def onSeveralGpus(gpus, nccl):
 
 
 def tiny(arguments):
-    """The same for emulated GPUs: whatever is quick."""
+    """The same for emulated GPUs: whatever is quick. More lanes than by default stay more."""
     result = list(arguments)
-    if result[0] == "all-reduce":
-        result += ["--slot-bytes", "4096", *([] if "--lanes" in result else ["--lanes", "2"])]
-    for option, value in (("--bytes", "64,16K"), ("--blocks", "2"), ("--lanes", "2")):
+    for option, value in (("--bytes", "64,16K"), ("--blocks", "2"), ("--lanes", "4")):
         if option in result:
             result[result.index(option) + 1] = value
+    if result[0] == "all-reduce":
+        result += ["--slot-bytes", "4096", *([] if "--lanes" in result else ["--lanes", "2"])]
     return [*result, "--rounds", "2", "--sample-us", "1"]
 
 
@@ -93,11 +92,12 @@ def findNccl(setting, given):
 
 def run(places, setting, measure, results):
     """Adds what it printed to `results`."""
-    step = steps.Step(f"measured: {measure.name}")
+    arguments = tiny(measure.arguments) if setting.emulated else measure.arguments
+    lanes = f", {arguments[arguments.index('--lanes') + 1]} lanes" if "--lanes" in arguments else ""
+    step = steps.Step(f"measured: {measure.name}{lanes}")
     if measure.why_not:
         step.status, step.reason = steps.SKIPPED, measure.why_not
         return step
-    arguments = tiny(measure.arguments) if setting.emulated else measure.arguments
     if arguments[0] == "all-reduce":
         arguments = [*arguments, "--tutti", places.library]
     command = [places.program("tutti-gpu-bench"), *arguments]
