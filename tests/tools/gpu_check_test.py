@@ -10,7 +10,9 @@ import unittest
 import unittest.mock
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../tools"))
+TOOLS = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../tools")
+PROGRAM = os.path.join(TOOLS, "gpu-check")
+sys.path.insert(0, TOOLS)
 from gpu_check import checks, measures, report, steps  # noqa: E402
 
 
@@ -22,6 +24,31 @@ def writeProgram(path, script):
 
 def shell(script, **limits):
     return steps.run(["/bin/sh", "-c", script], {}, **{"limit_s": 20, **limits})
+
+
+def gpuCheck(*arguments):
+    """Status, and what it said of what is wrong."""
+    outcome = steps.run([sys.executable, PROGRAM, *arguments], {}, 30)
+    return outcome.status, outcome.errors
+
+
+class Refusals(unittest.TestCase):
+    """Before anything runs, so also where there is neither a build nor a GPU."""
+
+    def testFoldersThatCannotBeWrittenTo(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file, taken = os.path.join(folder, "file"), os.path.join(folder, "taken")
+            writeProgram(file, "")
+            os.makedirs(os.path.join(taken, "report.md"))
+            for out, words in (("", "empty"), (file, "a file"), (os.path.join(file, "x"), "a file"),
+                               ("/proc", "nothing can be written"), ("/proc/x", "cannot be made"), (taken, "report.md is a folder")):
+                status, said = gpuCheck("--out", out, "--from", folder)
+                self.assertEqual((status, said.count("\n")), (2, 0), said)
+                self.assertRegex(said, f"^gpu-check: --out: .*{words}")
+            for bundle, words in (("", "empty"), (file, "a file"), ("/proc", "not empty")):
+                status, said = gpuCheck("--bundle", bundle)
+                self.assertEqual((status, said.count("\n")), (2, 0), said)
+                self.assertRegex(said, f"^gpu-check: --bundle: .*{words}")
 
 
 class Steps(unittest.TestCase):

@@ -5,6 +5,8 @@ import shutil
 import subprocess
 import sys
 
+from gpu_check.refusal import makeFolder, refuse
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 LIMIT_BYTES = 60 << 20
 COMPONENTS = ["Unspecified", "gpu-check"]
@@ -68,9 +70,10 @@ def sizeOf(folder):
 
 def makeBundle(folder):
     if isBundle():
-        sys.exit("gpu-check: --bundle: this is a bundle already")
-    if os.path.exists(folder) and os.listdir(folder):
-        sys.exit(f"gpu-check: --bundle: {folder} is not empty")
+        refuse("--bundle: this is a bundle already; copy it")
+    if os.path.isdir(folder) and os.listdir(folder):
+        refuse(f"--bundle: {folder} is not empty; name a new folder")
+    makeFolder("--bundle", folder)
     build()
     for component in COMPONENTS:
         execute(["cmake", "--install", "build", "--prefix", os.path.abspath(folder), "--strip", "--component", component])

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+NAMES = ["report.json", "report.md"]
 GOALS = {"combine": "Goal: 0.90 of the copy's bandwidth, in bytes moved, with no more blocks than NCCL uses by default.",
          "alone": "One rank, out of place, against cudaMemcpyAsync. Goal: 0.95 of it.",
          "ring": "Ranks that share one GPU. Goal: 0.95 of the yardstick, a ring written by hand for this case (`bench/gpu/ring_yardstick.cu`).",
@@ -134,9 +135,7 @@ def markdown(report):
 
 
 def write(report, steps, folder):
-    """report.json and report.md."""
     report["steps"] = [dataclasses.asdict(step) for step in steps]
-    with open(f"{folder}/report.json", "w", encoding="utf-8") as file:
-        json.dump(report, file, indent=1)
-    with open(f"{folder}/report.md", "w", encoding="utf-8") as file:
-        file.write(markdown(report))
+    for name, text in zip(NAMES, (json.dumps(report, indent=1), markdown(report))):
+        with open(f"{folder}/{name}", "w", encoding="utf-8") as file:
+            file.write(text)
