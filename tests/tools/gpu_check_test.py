@@ -50,6 +50,31 @@ class Refusals(unittest.TestCase):
                 self.assertEqual((status, said.count("\n")), (2, 0), said)
                 self.assertRegex(said, f"^gpu-check: --bundle: .*{words}")
 
+    def testFoldersWithoutPrograms(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.makedirs(os.path.join(folder, "bin"))  # an installation has programs, but no tests
+            out = os.path.join(folder, "out")
+            for name in ("tutti-run", "tutti-train", "tutti-gpu-bench"):
+                writeProgram(os.path.join(folder, "bin", name), "exit 0")
+            for prefix, what in ((folder, "tests/kernels_cuda_test"), (out, "bin/tutti-gpu-bench")):
+                status, said = gpuCheck("--from", prefix, "--out", out)
+                self.assertEqual((status, said.count("\n")), (2, 0), said)
+                self.assertIn(f"no programs there (no {what} and ", said)
+                self.assertIn("cmake --build DIR --target gpu_check_programs", said)
+
+    def testOptionsThatExcludeEachOther(self):
+        for options in (["--bundle", "b", "--emulate"], ["--bundle", "b", "--out", "o"], ["--bundle", "b", "--from", "f"],
+                        ["--bundle", "b", "--only", "tests"], ["--bundle", "b", "--nccl", PROGRAM],
+                        ["--nccl", PROGRAM, "--emulate"]):
+            status, said = gpuCheck(*options)
+            self.assertEqual(status, 2, said)
+            self.assertRegex(said, f"^gpu-check: {options[0]} with {options[2]}: .*leave one of them out$")
+        for options in (["--emulate", "x"], ["--emulate", "0"], ["--emulate", "65"], ["--only", "x"], ["--only", ""],
+                        ["--from", ""], ["--nccl", "/"], ["--nccl", PROGRAM, "--only", "tests"]):
+            status, said = gpuCheck(*options)
+            self.assertEqual((status, said.count("\n")), (2, 0), said)
+            self.assertRegex(said, f"^gpu-check: {options[0]}")
+
 
 class Steps(unittest.TestCase):
     def testWhatItSaidAndItsStatus(self):

@@ -26,6 +26,16 @@ class Places:
         carried = os.path.join(prefix, "share", "tutti", "text")
         self.text = carried if os.path.exists(carried) else os.path.join(ROOT, "LICENSE")
 
+    def check(self, programs, emulated):
+        """Refuses a folder without these."""
+        missing = list(dict.fromkeys(path for path in programs if not os.path.isfile(os.path.join(self.prefix, path))))
+        if emulated and not os.path.isdir(self.emulator):
+            missing.append("lib/cuda_emulator")
+        if missing:
+            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            refuse(f"{self.prefix}: no programs there (no {missing[0]}{more}). It has to be a bundle, or a build folder with "
+                   f"all that is checked: cmake --build DIR --target {TARGET}")
+
     def program(self, name):
         return os.path.join(self.programs, name)
 
