@@ -3,8 +3,11 @@
 
 import json
 import os
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 import types
 import unittest
 import unittest.mock
@@ -74,6 +77,85 @@ class Refusals(unittest.TestCase):
             status, said = gpuCheck(*options)
             self.assertEqual((status, said.count("\n")), (2, 0), said)
             self.assertRegex(said, f"^gpu-check: {options[0]}")
+
+
+class Interruptions(unittest.TestCase):
+    """A folder of programs of which one passes, and the next hangs; gpu-check is ended while it does."""
+
+    GPU = {"measure": "devices", "cuda_driver": 13000, "cuda_runtime": 13000, "gpus": [
+        {"name": "G", "compute_capability": "9.0", "multiprocessors": 1, "memory_bytes": 1 << 30, "reaches": []}]}
+
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder, self.out = holder.name, os.path.join(holder.name, "out")
+        self.hangs = os.path.join(self.folder, "hangs")
+        for name in ("bin", "tests"):
+            os.mkdir(os.path.join(self.folder, name))
+        writeProgram(os.path.join(self.folder, "bin", "tutti-gpu-bench"), f"echo '{json.dumps(self.GPU)}'")
+        for name, *_ in checks.TESTS[1:]:
+            writeProgram(os.path.join(self.folder, "tests", name), f"echo $$ > {self.hangs}.new; mv {self.hangs}.new {self.hangs}; exec sleep 60")
+        writeProgram(os.path.join(self.folder, "tests", checks.TESTS[0][0]), "echo '[ RUN      ] A.a'; echo '[       OK ] A.a (1 ms)'")
+
+    def waitUntil(self, condition):
+        for _ in range(600):
+            if condition():
+                return
+            time.sleep(0.05)
+        self.fail("30 s have passed")
+
+    def endedBy(self, number, closed=False):
+        """Status, what it said of what is wrong, and the report."""
+        command = [sys.executable, PROGRAM, "--from", self.folder, "--out", self.out, "--only", "tests"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.addCleanup(process.kill)
+        if closed:
+            process.stdout.close()
+        self.waitUntil(lambda: os.path.exists(self.hangs))
+        process.send_signal(number)
+        if not closed:
+            process.stdout.read()
+            process.stdout.close()
+        said = process.stderr.read()
+        process.stderr.close()
+        return process.wait(timeout=30), said, self.written()
+
+    def written(self):
+        with open(os.path.join(self.out, "report.md"), encoding="utf-8") as file:
+            self.assertIn("**NOT FINISHED: ", file.read())
+        with open(os.path.join(self.out, "report.json"), encoding="utf-8") as file:
+            document = json.load(file)
+        self.assertEqual([(step["name"], step["status"], step["tests"]) for step in document["steps"]],
+                         [("tests: kernels_cuda_test", "passed", 1)])
+        return document
+
+    def hangingProgram(self):
+        """Its state; none once it is gone."""
+        with open(self.hangs, encoding="utf-8") as file:
+            number = int(file.read())
+        try:
+            with open(f"/proc/{number}/stat", encoding="utf-8") as file:
+                return file.read().rsplit(")", 1)[1].split()[0]
+        except FileNotFoundError:
+            return None
+
+    def testWhatHasFinishedIsReported(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(number=number):
+                status, said, document = self.endedBy(number)
+                self.assertEqual((status, said.count("\n")), (128 + number, 1), said)
+                self.assertEqual(document["unfinished"], f"ended by {number.name}")
+                self.waitUntil(lambda: self.hangingProgram() in (None, "Z"))
+                os.remove(self.hangs)
+
+    def testNobodyReadsWhatItSays(self):
+        self.assertEqual(self.endedBy(signal.SIGHUP, closed=True)[0], 128 + signal.SIGHUP)
+
+    def testKilled(self):
+        status, _, document = self.endedBy(signal.SIGKILL)
+        self.assertEqual((status, document["unfinished"]), (-signal.SIGKILL, report.RUNNING))
+        with open(self.hangs, encoding="utf-8") as file:
+            os.killpg(int(file.read()), signal.SIGKILL)
 
 
 class Steps(unittest.TestCase):
@@ -176,10 +258,11 @@ class Reports(unittest.TestCase):
                       "blocks_per_multiprocessor": 1, "multiprocessors": 132, "capacity": 132, "fits": True})
         done = [steps.Step("one", tests=4), steps.Step("two", steps.SKIPPED, "not here"), steps.Step("three")]
         done[2].fail("exit status 9", "its words")
-        document = {"machine": {"emulated": True, "host": "h", "system": "s", "processor": "p"}, "clocks": None, "notes": [],
-                    "seconds": 1.0, "results": lines}
         with tempfile.TemporaryDirectory() as folder:
-            report.write(document, done, folder)
+            document = report.Report(folder, {"emulated": True, "host": "h", "system": "s", "processor": "p"}, lines)
+            for step in done:
+                document.add(step)
+            document.write()
             with open(f"{folder}/report.json", encoding="utf-8") as file:
                 self.assertEqual(json.load(file)["results"][0]["times_us"], [10.0, 8.0, 40.0])
             with open(f"{folder}/report.md", encoding="utf-8") as file:

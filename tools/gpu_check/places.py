@@ -5,7 +5,9 @@ import shutil
 import subprocess
 import sys
 
+from gpu_check.ending import say
 from gpu_check.refusal import makeFolder, refuse
+from gpu_check.steps import killGroup
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 LIMIT_BYTES = 60 << 20
@@ -56,14 +58,20 @@ def build():
 
 
 def execute(command):
-    print("gpu-check: " + " ".join(command), flush=True)
+    say("gpu-check: " + " ".join(command))
     try:
-        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                   start_new_session=True)
     except FileNotFoundError:
         sys.exit(f"gpu-check: {command[0]} is not here. Carry a bundle to this machine: tools/gpu-check --bundle DIR, "
                  "where CMake and nvcc are")
-    if done.returncode != 0:
-        sys.exit(f"{done.stdout[-6000:]}\ngpu-check: {' '.join(command)}: exit status {done.returncode}")
+    try:
+        said, _ = process.communicate()
+    except BaseException:
+        killGroup(process)
+        raise
+    if process.returncode != 0:
+        sys.exit(f"{said[-6000:]}\ngpu-check: {' '.join(command)}: exit status {process.returncode}")
 
 
 def find():
@@ -89,7 +97,7 @@ def makeBundle(folder):
         execute(["cmake", "--install", "build", "--prefix", os.path.abspath(folder), "--strip", "--component", component])
     shutil.rmtree(os.path.join(folder, "include"), ignore_errors=True)
     size = sizeOf(folder)
-    print(f"gpu-check: {folder}: {size / (1 << 20):.1f} MiB. Copy it to a machine with a GPU and run "
-          f"{os.path.basename(os.path.abspath(folder))}/tools/gpu-check there")
+    say(f"gpu-check: {folder}: {size / (1 << 20):.1f} MiB. Copy it to a machine with a GPU and run "
+        f"{os.path.basename(os.path.abspath(folder))}/tools/gpu-check there")
     if size > LIMIT_BYTES:
         sys.exit(f"gpu-check: the bundle is larger than {LIMIT_BYTES >> 20} MiB")

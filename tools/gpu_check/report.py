@@ -1,9 +1,14 @@
 """The report: JSON with everything, Markdown for people."""
 
 import dataclasses
+import datetime
 import json
+import os
+import sys
+import time
 
 NAMES = ["report.json", "report.md"]
+RUNNING = "steps were still to come when this was written: gpu-check was running, or was killed"
 GOALS = {"combine": "Goal: 0.90 of the copy's bandwidth, in bytes moved, with no more blocks than NCCL uses by default.",
          "alone": "One rank, out of place, against cudaMemcpyAsync. Goal: 0.95 of it.",
          "ring": "Ranks that share one GPU. Goal: 0.95 of the yardstick, a ring written by hand for this case (`bench/gpu/ring_yardstick.cu`).",
@@ -20,7 +25,7 @@ def size(count):
     return f"{count} B"
 
 
-def time(line, name="times"):
+def timing(line, name="times"):
     """Median, and in brackets the least and the greatest."""
     return "{:.4g} [{:.4g}, {:.4g}]".format(*(line[f"{name}_{what}_us"] for what in ("median", "least", "greatest")))
 
@@ -36,7 +41,7 @@ def combineTable(lines):
     rows = []
     for line in lines:
         rate = line["moved_bytes"] / line["times_median_us"]
-        rows.append([line["case"], size(line["bytes"]), line["blocks"] or "", time(line), f"{rate / 1e3:.1f}",
+        rows.append([line["case"], size(line["bytes"]), line["blocks"] or "", timing(line), f"{rate / 1e3:.1f}",
                      f"{rate / copies[line['bytes']]:.3f}"])
     return table(["case", "operand", "blocks", "µs: median [least, greatest]", "GB/s moved", "of the copy"], rows)
 
@@ -52,11 +57,11 @@ def raceTable(lines):
     rows = []
     for line in lines:
         rate = line["bytes"] / line["times_median_us"] / 1e3
-        row = [line["ranks"], line["lanes"], line["mode"], size(line["bytes"]), line["contender"], time(line), f"{rate:.2f}"]
+        row = [line["ranks"], line["lanes"], line["mode"], size(line["bytes"]), line["contender"], timing(line), f"{rate:.2f}"]
         if between:
             row.append(f"{rate * 2 * (line['ranks'] - 1) / line['ranks']:.2f}")
         if calls:
-            row.append(time(line, "call") if "call_us" in line else "")
+            row.append(timing(line, "call") if "call_us" in line else "")
         if beside:
             other = line["contender"] != "tutti" and keyOf(line) in tutti
             row.append(f"{line['times_median_us'] / tutti[keyOf(line)]:.3f}" if other else "")
@@ -115,6 +120,8 @@ def skipped(report):
 def markdown(report):
     lines = ["# Tutti on GPUs: gpu-check", "", *machineLines(report), ""]
     failed = [step for step in report["steps"] if step["status"] == "failed"]
+    if report["unfinished"]:
+        lines += [f"**NOT FINISHED: {report['unfinished']}.** Of what ran until then:", ""]
     lines += [f"**{'FAILED: ' + ', '.join(step['name'] for step in failed) if failed else 'All that ran is correct.'}** "
               f"{sum(step['tests'] for step in report['steps'])} tests passed, {report['seconds']:.0f} s.", ""]
     rows = [[step["name"], step["status"], step["tests"] or "", f"{step['seconds']:.1f}", step["reason"]]
@@ -134,8 +141,29 @@ def markdown(report):
     return "\n".join(lines)
 
 
-def write(report, steps, folder):
-    report["steps"] = [dataclasses.asdict(step) for step in steps]
-    for name, text in zip(NAMES, (json.dumps(report, indent=1), markdown(report))):
-        with open(f"{folder}/{name}", "w", encoding="utf-8") as file:
-            file.write(text)
+class Report:
+    """Written again after each step, so that one who kills the program loses little."""
+
+    def __init__(self, folder, machine, results):
+        self.folder, self.machine, self.results = folder, machine, results
+        self.began, self.when = time.monotonic(), datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+        self.steps, self.notes, self.clocks = [], [], lambda: None
+        self.write(RUNNING)
+
+    def add(self, step):
+        self.steps.append(step)
+        self.write(RUNNING)
+
+    def write(self, unfinished=""):
+        """`unfinished`: why steps are missing. A file is replaced as a whole: at any time there is one to read."""
+        document = {"schema": "tutti-gpu-check/1", "when": self.when, "unfinished": unfinished, "machine": self.machine,
+                    "clocks": self.clocks(), "notes": self.notes, "seconds": time.monotonic() - self.began,
+                    "results": self.results, "steps": [dataclasses.asdict(step) for step in self.steps]}
+        for name, text in zip(NAMES, (json.dumps(document, indent=1), markdown(document))):
+            path = os.path.join(self.folder, name)
+            try:
+                with open(f"{path}.new", "w", encoding="utf-8") as file:
+                    file.write(text)
+                os.replace(f"{path}.new", path)
+            except OSError as error:
+                sys.exit(f"gpu-check: {path} cannot be written: {error.strerror}; --out names another folder")

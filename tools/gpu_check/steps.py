@@ -58,13 +58,29 @@ def collect(stream, into):
     into(None)
 
 
+def killGroup(process):
+    """The program, and what it has started or left behind."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
 def run(command, environment, limit_s, silence_s=None):
-    """Runs it in a process group of its own, which is killed `limit_s` after the start, and once the program has said
-    nothing for `silence_s`."""
+    """Runs it in a process group of its own, which is killed `limit_s` after the start, once the program has said
+    nothing for `silence_s`, and when we are interrupted."""
     began = time.monotonic()
     process = subprocess.Popen(command, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
                                start_new_session=True)
+    try:
+        return watch(process, began, limit_s, silence_s)
+    except BaseException:
+        killGroup(process)
+        raise
+
+
+def watch(process, began, limit_s, silence_s):
     said, errors = queue.Queue(), []
     readers = [threading.Thread(target=collect, args=(process.stdout, said.put), daemon=True),
                threading.Thread(target=collect, args=(process.stderr, errors.append), daemon=True)]
@@ -86,10 +102,7 @@ def run(command, environment, limit_s, silence_s=None):
         process.wait(timeout=0 if late else max(began + limit_s - time.monotonic(), 1.0))
     except subprocess.TimeoutExpired:
         late = late or f"no end after {limit_s:.0f} s"
-    try:
-        os.killpg(process.pid, signal.SIGKILL)  # also what the program has left behind
-    except ProcessLookupError:
-        pass
+    killGroup(process)
     try:
         process.wait(timeout=30)
     except subprocess.TimeoutExpired:
