@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of tools/gpu_check: deadlines, what test programs say, the report. No GPU, no build."""
+"""Tests of tools/gpu_check: refusals, deadlines, interruptions, what test programs say, the report. No GPU, no build."""
 
 import json
 import os
@@ -44,7 +44,8 @@ class Refusals(unittest.TestCase):
             writeProgram(file, "")
             os.makedirs(os.path.join(taken, "report.md"))
             for out, words in (("", "empty"), (file, "a file"), (os.path.join(file, "x"), "a file"),
-                               ("/proc", "nothing can be written"), ("/proc/x", "cannot be made"), (taken, "report.md is a folder")):
+                               ("/proc", "nothing can be written"), ("/proc/x", "cannot be made"),
+                               (taken, "report.md is a folder")):
                 status, said = gpuCheck("--out", out, "--from", folder)
                 self.assertEqual((status, said.count("\n")), (2, 0), said)
                 self.assertRegex(said, f"^gpu-check: --out: .*{words}")
@@ -94,8 +95,10 @@ class Interruptions(unittest.TestCase):
             os.mkdir(os.path.join(self.folder, name))
         writeProgram(os.path.join(self.folder, "bin", "tutti-gpu-bench"), f"echo '{json.dumps(self.GPU)}'")
         for name, *_ in checks.TESTS[1:]:
-            writeProgram(os.path.join(self.folder, "tests", name), f"echo $$ > {self.hangs}.new; mv {self.hangs}.new {self.hangs}; exec sleep 60")
-        writeProgram(os.path.join(self.folder, "tests", checks.TESTS[0][0]), "echo '[ RUN      ] A.a'; echo '[       OK ] A.a (1 ms)'")
+            writeProgram(os.path.join(self.folder, "tests", name),
+                         f"echo $$ > {self.hangs}.new; mv {self.hangs}.new {self.hangs}; exec sleep 60")
+        writeProgram(os.path.join(self.folder, "tests", checks.TESTS[0][0]),
+                     "echo '[ RUN      ] A.a'; echo '[       OK ] A.a (1 ms)'")
 
     def waitUntil(self, condition):
         for _ in range(600):
@@ -107,7 +110,8 @@ class Interruptions(unittest.TestCase):
     def endedBy(self, number, closed=False):
         """Status, what it said of what is wrong, and the report."""
         command = [sys.executable, PROGRAM, "--from", self.folder, "--out", self.out, "--only", "tests"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   start_new_session=True)
         self.addCleanup(process.kill)
         if closed:
             process.stdout.close()
@@ -253,9 +257,12 @@ class Reports(unittest.TestCase):
     def testFiguresReasonsAndFailures(self):
         race = {"about": "ring", "measure": "all_reduce", "mode": "stream", "ranks": 2, "gpus": 1, "lanes": 8, "bytes": 1 << 20}
         lines = [measures.withStatistics({**race, "contender": name, "times_us": times})
-                 for name, times in (("tutti", [10.0, 8.0, 40.0]), ("yardstick", [9.0, 5.0, 4.0]))]
+                 for name, times in (("tutti", [10.0, 8.0, 40.0]), ("yardstick", [21280.0, 5.0, 4.0]))]
         lines.append({"about": "ring", "measure": "co_residency", "kernel": "k", "ranks_on_a_gpu": 2, "blocks_of_a_rank": 8,
                       "blocks_per_multiprocessor": 1, "multiprocessors": 132, "capacity": 132, "fits": True})
+        lines.append({"about": "machine", "measure": "devices", "cuda_driver": 1, "cuda_runtime": 1, "gpus": [
+            {"name": "G", "compute_capability": "9.0", "multiprocessors": 132, "memory_bytes": 1 << 30, "reaches": reaches}
+            for reaches in ([], [0], [0, 1])]})
         done = [steps.Step("one", tests=4), steps.Step("two", steps.SKIPPED, "not here"), steps.Step("three")]
         done[2].fail("exit status 9", "its words")
         with tempfile.TemporaryDirectory() as folder:
@@ -267,8 +274,9 @@ class Reports(unittest.TestCase):
                 self.assertEqual(json.load(file)["results"][0]["times_us"], [10.0, 8.0, 40.0])
             with open(f"{folder}/report.md", encoding="utf-8") as file:
                 text = file.read()
-        for words in ("EMULATED", "| 10 [8, 40] |", "| 5 [4, 9] |", "| 0.500 |", "FAILED: three", "its words", "not here",
-                      "2 ranks × 8 blocks ≤ 1 blocks per multiprocessor × 132 multiprocessors = 132: yes"):
+        for words in ("EMULATED", "| 10 [8, 40] |", "| 5 [4, 21280] |", "| 0.500 |", "FAILED: three", "its words", "not here",
+                      "2 ranks × 8 blocks ≤ 1 block per multiprocessor × 132 multiprocessors = 132: yes",
+                      "reaches no other GPU\n", "reaches GPU 0\n", "reaches GPUs 0, 1\n"):
             self.assertIn(words, text)
 
 

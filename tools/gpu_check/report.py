@@ -25,9 +25,19 @@ def size(count):
     return f"{count} B"
 
 
+def counted(number, word):
+    """1 test, 2 tests."""
+    return f"{number} {word}{'s' * (number != 1)}"
+
+
+def figure(value):
+    """Four digits that count, as people write them."""
+    return f"{value:.0f}" if value >= 1000 else f"{value:.4g}"
+
+
 def timing(line, name="times"):
     """Median, and in brackets the least and the greatest."""
-    return "{:.4g} [{:.4g}, {:.4g}]".format(*(line[f"{name}_{what}_us"] for what in ("median", "least", "greatest")))
+    return "{} [{}, {}]".format(*(figure(line[f"{name}_{what}_us"]) for what in ("median", "least", "greatest")))
 
 
 def table(head, rows):
@@ -78,9 +88,16 @@ def proofs(results):
     for line in results:
         if line["measure"] == "co_residency":
             seen[line["kernel"], line["ranks_on_a_gpu"], line["blocks_of_a_rank"]] = line
-    return [f"- {line['kernel']}: {line['ranks_on_a_gpu']} ranks × {line['blocks_of_a_rank']} blocks ≤ "
-            f"{line['blocks_per_multiprocessor']} blocks per multiprocessor × {line['multiprocessors']} multiprocessors = "
+    return [f"- {line['kernel']}: {counted(line['ranks_on_a_gpu'], 'rank')} × "
+            f"{counted(line['blocks_of_a_rank'], 'block')} ≤ {counted(line['blocks_per_multiprocessor'], 'block')} per multiprocessor × "
+            f"{counted(line['multiprocessors'], 'multiprocessor')} = "
             f"{line['capacity']}: {'yes' if line['fits'] else 'NO, so it was not run'}" for line in seen.values()]
+
+
+def reached(gpus):
+    if not gpus:
+        return "reaches no other GPU"
+    return f"reaches GPU{'s' * (len(gpus) > 1)} " + ", ".join(str(gpu) for gpu in gpus)
 
 
 def machineLines(report):
@@ -91,19 +108,20 @@ def machineLines(report):
     yield f"- machine: {machine['host']}, {machine['system']}, {machine['processor']}"
     for key in ("driver", "nvml", "nvidia_smi"):
         if machine.get(key):
-            yield f"- {key}: {machine[key]}"
+            yield f"- {key}: " + (machine[key] if isinstance(machine[key], str) else "; ".join(machine[key]))
     for line in report["results"]:
         if line["measure"] == "devices":
             yield f"- CUDA: driver {line['cuda_driver']}, runtime {line['cuda_runtime']}"
             for number, gpu in enumerate(line["gpus"]):
                 yield (f"- GPU {number}: {gpu['name']}, compute capability {gpu['compute_capability']}, "
-                       f"{gpu['multiprocessors']} multiprocessors, {gpu['memory_bytes'] / (1 << 30):.1f} GiB, reaches GPUs "
-                       f"{gpu['reaches'] or 'none'}")
+                       f"{counted(gpu['multiprocessors'], 'multiprocessor')}, {gpu['memory_bytes'] / (1 << 30):.1f} GiB, "
+                       f"{reached(gpu['reaches'])}")
     for number, device in enumerate(machine.get("devices", [])):
         yield f"- GPU {number}, NVML: " + ", ".join(f"{key} {value}" for key, value in device.items() if value is not None)
     if report["clocks"]:
         yield "- clocks of GPU 0 while measuring (least / median / greatest): " + "; ".join(
-            f"{name} {value['least']} / {value['median']} / {value['greatest']}" for name, value in report["clocks"].items())
+            f"{name} {figure(value['least'])} / {figure(value['median'])} / {figure(value['greatest'])}"
+            for name, value in report["clocks"].items())
     else:
         yield "- clocks while measuring: not known" + (", GPUs are emulated" if machine["emulated"] else "")
 
@@ -123,13 +141,14 @@ def markdown(report):
     if report["unfinished"]:
         lines += [f"**NOT FINISHED: {report['unfinished']}.** Of what ran until then:", ""]
     lines += [f"**{'FAILED: ' + ', '.join(step['name'] for step in failed) if failed else 'All that ran is correct.'}** "
-              f"{sum(step['tests'] for step in report['steps'])} tests passed, {report['seconds']:.0f} s.", ""]
+              f"{counted(sum(step['tests'] for step in report['steps']), 'test')} passed, {report['seconds']:.0f} s.", ""]
     rows = [[step["name"], step["status"], step["tests"] or "", f"{step['seconds']:.1f}", step["reason"]]
             for step in report["steps"]]
     lines += ["## Steps", "", *table(["step", "result", "tests", "s", "reason"], rows), ""]
     for step in failed:
         lines += [f"### Output of {step['name']}", "", f"`{step['command']}`", "", "```", step["output"], "```", ""]
-    lines += ["## Skipped", "", *table(["what", "why"], skipped(report)), ""]
+    if any(skipped(report)):
+        lines += ["## Skipped", "", *table(["what", "why"], skipped(report)), ""]
     if proofs(report["results"]):
         lines += ["## Blocks that run at once", "", "Ranks that share a GPU wait for each other in kernels, so all their "
                   "blocks must fit (`cudaOccupancyMaxActiveBlocksPerMultiprocessor`, 256 threads a block, 512 the "
