@@ -51,7 +51,7 @@ def isBundle():
 
 def build():
     """Configures and builds what is needed, in build/ of the source tree, quietly unless it fails."""
-    if not os.path.exists(os.path.join(ROOT, "build", "CMakeCache.txt")):
+    if not any(os.path.exists(os.path.join(ROOT, "build", name)) for name in ("build.ninja", "Makefile")):  # written last
         execute(["cmake", "--preset", "release"])
     execute(["cmake", "--build", "build", "--parallel", os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", "2"),
              "--target", TARGET])
