@@ -40,7 +40,7 @@ class Library final : public Contender {
     check(api_.get_unique_id(&id_), "ncclGetUniqueId", nullptr);
     int version = 0;
     check(api_.version(&version), "ncclGetVersion", nullptr);
-    if (name_ != "tutti") name_ += " " + std::to_string(version);
+    if (name_ != "tutti") name_.append(" ").append(std::to_string(version));
   }
 
   std::string name() const override { return name_; }
