@@ -13,6 +13,7 @@
 #include "collectives/planner.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/gpu_wiring.h"
+#include "transports/faulty/faulty_wire.h"
 #include "transports/inproc/inproc_transport.h"
 #include "transports/memory_budget.h"
 #include "transports/shm/mailbox.h"
@@ -121,6 +122,7 @@ class Wirer {
 
  private:
   void meet() {
+    parseFaults(settings_.network.faults);  // a wrong value is refused also where no link would meet a fault
     self_ = describeSelf(process_.token(), settings_.network.host_id);
     self_.rank = rank_;
     self_.mailbox = mailbox_.address();

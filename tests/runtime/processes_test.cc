@@ -173,6 +173,13 @@ TEST(Processes, DifferentSettingsAreNamed) {
   }
 }
 
+TEST(Processes, WrongFaultsAreRefusedOnOneHostToo) {
+  Group group(2, {"barrier"}, {}, {{1, {{"TUTTI_FAULTS", "cut:never"}}}});
+  for (const auto& result : group.wait()) expectSays(result, "TUTTI_FAULTS: \"cut:never\": expected ");
+  Group alone(1, {"barrier"}, {{"TUTTI_FAULTS", "cut:never"}});
+  expectSays(alone[0].wait(), "TUTTI_FAULTS: \"cut:never\": expected ");
+}
+
 TEST(Processes, DeathDuringInitIsNamed) {
   // Rank 1 never joins, for its settings are wrong. Rank 2 joins, waits like rank 0, and is killed.
   Group group(3, {"barrier"}, {}, {{1, {{"TUTTI_SLOTS", "wrong"}}}});
