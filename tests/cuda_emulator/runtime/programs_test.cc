@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/harness/command.h"
@@ -67,6 +68,31 @@ TEST(EmulatedRuntime, FaultsThatAreNotUnderstoodEndTheProgram) {
       run({.arguments = {"run-kernel"}, .environment = {{"TUTTI_EMULATED_FAULTS", "fail:call=malloc"}}});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_TRUE(contains(result.err, "\"fail:call=malloc\": expected call=cudaFUNCTION")) << result.err;
+}
+
+TEST(EmulatedRuntime, WrongValuesEndTheProgram) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"TUTTI_EMULATED_GPU_BYTES", "8g"},    {"TUTTI_EMULATED_GPU_BYTES", "-1"},
+      {"TUTTI_EMULATED_PEER_ACCESS", "no"},  {"TUTTI_EMULATED_HOST_NODES", "2"},
+      {"TUTTI_EMULATED_MEMCHECK", "true"},   {"TUTTI_EMULATED_MEMCHECK", "01"},
+      {"TUTTI_EMULATOR_CHECK_LEAKS", "yes"},
+  };
+  for (const auto& [name, value] : wrong) {
+    const auto result = run({.arguments = {"no-leak"}, .environment = {{name, value}}});
+    EXPECT_EQ(result.exit_code, 2) << name << "=" << value;
+    const std::string told = std::string(name) + "=\"" + value + "\": expected ";
+    EXPECT_TRUE(contains(result.err, told)) << told << " is missing in: " << result.err;
+  }
+  expectSuccess({.arguments = {"no-leak"}, .environment = {{"TUTTI_EMULATED_MEMCHECK", ""}}});
+}
+
+TEST(EmulatedRuntime, UnknownVariablesAreTold) {
+  const auto result = run({.arguments = {"no-leak"}, .environment = {{"TUTTI_EMULATED_MEMCHEK", "1"}}});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(contains(result.err, "TUTTI_EMULATED_MEMCHEK is no variable of the emulator")) << result.err;
+  EXPECT_TRUE(contains(result.err, "TUTTI_EMULATED_MEMCHECK,")) << result.err;
+  const auto usual = run({.arguments = {"no-leak"}, .environment = {{"TUTTI_EMULATED_MEMCHECK", "0"}}});
+  EXPECT_EQ(usual.err, "");
 }
 
 TEST(EmulatedRuntime, LeaksAreTold) {

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <string_view>
 
 #include "tools/cuda_emulator/machine/block.h"
 #include "tools/cuda_emulator/machine/carrier.h"
+#include "tools/cuda_emulator/machine/environment.h"
 #include "tools/cuda_emulator/machine/launch.h"
 
 namespace tutti::emulator {
@@ -97,10 +97,7 @@ std::string describe(const CudaThread& thread, u64 address) {
 }  // namespace
 
 bool memoryIsChecked() {
-  static const bool is_checked = [] {
-    const char* value = std::getenv("TUTTI_EMULATED_MEMCHECK");
-    return value != nullptr && std::string_view(value) != "0" && *value != '\0';
-  }();
+  static const bool is_checked = flagOf("TUTTI_EMULATED_MEMCHECK", false);
   return is_checked;
 }
 

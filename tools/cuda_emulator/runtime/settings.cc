@@ -1,6 +1,5 @@
 #include "tools/cuda_emulator/runtime/settings.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
@@ -10,7 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "tools/cuda_emulator/runtime/error.h"
+#include "tools/cuda_emulator/machine/environment.h"
+#include "tools/cuda_emulator/machine/memory_check.h"
 
 namespace tutti::emulator {
 namespace {
@@ -29,16 +29,8 @@ std::optional<std::size_t> parseNumber(std::string_view text) {
   return value;
 }
 
-std::size_t number(const char* name, std::size_t otherwise) {
-  const auto text = variable(name);
-  if (text.empty()) return otherwise;
-  const auto value = parseNumber(text);
-  if (!value) say(std::string(name) + " is no whole number: '" + std::string(text) + "'; it is ignored");
-  return value.value_or(otherwise);
-}
-
 std::vector<int> visibleDevices() {
-  const auto count = std::min<std::size_t>(number("TUTTI_EMULATED_GPUS", 1), kMaxDevices);
+  const auto count = numberOf("TUTTI_EMULATED_GPUS", 1, kMaxDevices);
   std::vector<int> result;
   if (std::getenv("CUDA_VISIBLE_DEVICES") == nullptr) {
     result.resize(count);
@@ -67,13 +59,15 @@ std::uint64_t machineHash() {
 }
 
 Settings read() {
+  warnOfUnknownVariables();
   Settings result;
   result.devices = visibleDevices();
-  result.device_bytes = number("TUTTI_EMULATED_GPU_BYTES", kDefaultDeviceBytes);
-  result.peer_access = number("TUTTI_EMULATED_PEER_ACCESS", 1) != 0;
-  result.host_nodes = number("TUTTI_EMULATED_HOST_NODES", 1) != 0;
-  result.check_leaks = number("TUTTI_EMULATOR_CHECK_LEAKS", 0) != 0;
+  result.device_bytes = numberOf("TUTTI_EMULATED_GPU_BYTES", kDefaultDeviceBytes);
+  result.peer_access = flagOf("TUTTI_EMULATED_PEER_ACCESS", true);
+  result.host_nodes = flagOf("TUTTI_EMULATED_HOST_NODES", true);
+  result.check_leaks = flagOf("TUTTI_EMULATOR_CHECK_LEAKS", false);
   result.machine = machineHash();
+  memoryIsChecked();  // refuses a wrong value now, not at the first kernel
   return result;
 }
 
