@@ -5,6 +5,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <optional>
+#include <string>
 
 #include "tests/cuda_emulator/probe.h"
 #include "tests/cuda_emulator/ptx_text.h"
@@ -93,6 +96,59 @@ TEST_F(MachineCache, processesThatComeAtOnceCompileOnce) {
   std::ifstream runs(counter);
   EXPECT_EQ(std::count(std::istreambuf_iterator<char>(runs), {}, '\n'), 1);
   EXPECT_EQ(objects().size(), 1u);
+}
+
+/// A user without a home, whose temporary files are in a folder of the test's.
+class HomelessCache : public MachineCache {
+ protected:
+  void SetUp() override {
+    MachineCache::SetUp();
+    unsetenv("TUTTI_EMULATOR_CACHE");
+    for (auto& [name, value] : usual_places_) {
+      if (const char* usual = std::getenv(name)) value = usual;
+      unsetenv(name);
+    }
+    setenv("TMPDIR", folder_.c_str(), 1);
+  }
+  void TearDown() override {
+    for (const auto& [name, value] : usual_places_) {
+      value ? setenv(name, value->c_str(), 1) : unsetenv(name);
+    }
+    MachineCache::TearDown();
+  }
+
+  fs::path mine() const { return folder_ / ("tutti-emulator-" + std::to_string(geteuid())); }
+
+  std::map<const char*, std::optional<std::string>> usual_places_{
+      {"HOME", {}}, {"XDG_CACHE_HOME", {}}, {"TMPDIR", {}}};
+};
+
+TEST_F(HomelessCache, isAPrivateFolder) {
+  EXPECT_EQ(stored(storing(6)), 6);
+  EXPECT_EQ(fs::status(mine()).permissions(), fs::perms::owner_all);
+  EXPECT_FALSE(fs::is_empty(mine()));
+  EXPECT_EQ(stored(storing(6)), 6) << "it is used again";
+}
+
+TEST_F(HomelessCache, refusesAFolderOfOthers) {
+  const auto expectRefused = [&] {
+    try {
+      stored(storing(7));
+      ADD_FAILURE() << "accepted";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(mine().string() + " is no folder that only this user"),
+                std::string::npos)
+          << error.what();
+    }
+  };
+  fs::create_directory(mine());
+  fs::permissions(mine(), fs::perms::owner_all | fs::perms::group_write | fs::perms::group_exec);
+  expectRefused();
+  fs::remove(mine());
+  fs::create_directory(folder_ / "elsewhere");
+  fs::permissions(folder_ / "elsewhere", fs::perms::owner_all);
+  fs::create_directory_symlink(folder_ / "elsewhere", mine());
+  expectRefused();
 }
 
 TEST_F(MachineCache, leavesNothingHalfDone) {

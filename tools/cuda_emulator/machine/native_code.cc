@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <link.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -28,6 +29,29 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+/// For a user without a home: what lies there is executed, so nobody else may have put it there.
+fs::path temporaryFolder() {
+  const std::string temporary = environment("TMPDIR");
+  fs::path folder =
+      fs::path(temporary.empty() ? "/tmp" : temporary) / fmt::format("tutti-emulator-{}", geteuid());
+  struct stat found {};
+  const bool is_there = mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST;
+  if (!is_there || lstat(folder.c_str(), &found) != 0) {
+    throw Error(ncclSystemError,
+                fmt::format("no place to keep translated kernels: HOME is not set, and {}: {}; set "
+                            "TUTTI_EMULATOR_CACHE to a folder",
+                            folder.string(), std::strerror(errno)));
+  }
+  if (!S_ISDIR(found.st_mode) || found.st_uid != geteuid() || (found.st_mode & 077) != 0) {
+    throw Error(
+        ncclSystemError,
+        fmt::format("no place to keep translated kernels: HOME is not set, and {} is no folder that only "
+                    "this user (uid {}) can reach; remove it, or set TUTTI_EMULATOR_CACHE to a folder",
+                    folder.string(), geteuid()));
+  }
+  return folder;
+}
+
 fs::path cacheFolder() {
   fs::path folder;
   if (const std::string own = environment("TUTTI_EMULATOR_CACHE"); !own.empty()) {
@@ -37,7 +61,7 @@ fs::path cacheFolder() {
   } else if (const std::string home = environment("HOME"); !home.empty()) {
     folder = fs::path(home) / ".cache" / "tutti" / "emulator";
   } else {
-    throw Error(ncclSystemError, "no place to keep translated kernels: set TUTTI_EMULATOR_CACHE to a folder");
+    folder = temporaryFolder();
   }
   std::error_code error;
   fs::create_directories(folder, error);
