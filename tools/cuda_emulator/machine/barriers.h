@@ -15,7 +15,7 @@ class Barriers {
  public:
   static constexpr u32 kCount = 16;
   /// Of all barriers: who arrives at one may be on its way to the next phase before all have left this one.
-  static constexpr std::size_t kPhases = 2 * kCount;
+  static constexpr std::size_t kPhases = std::size_t{2} * kCount;
 
   struct Arrival {
     BarrierOp op = BarrierOp::Sync;
