@@ -72,8 +72,9 @@ TEST_P(MachineErrors, misalignedStoresAndAtomicOperations) {
 TEST_P(MachineErrors, trapsAndAssertions) {
   const auto module = loadProbe("errors", GetParam());
   EXPECT_NO_THROW(runKernel(*module, "trapped", shape(2, 64), 64));
-  expectParts(errorOf([&] { runKernel(*module, "trapped", shape(1, 64), 5); }),
-              {"kernel trapped", "thread (5, 0, 0)", "trap"});
+  const std::string trapped = errorOf([&] { runKernel(*module, "trapped", shape(1, 64), 5); });
+  expectParts(trapped, {"kernel trapped", "thread (5, 0, 0): trapped"});
+  EXPECT_TRUE(trapped.ends_with(": trapped")) << trapped;
   EXPECT_NO_THROW(runKernel(*module, "asserted", shape(1, 1), 3));
   expectParts(errorOf([&] { runKernel(*module, "asserted", shape(1, 1), 4); }), {"errors.cu", "x == 3"});
   EXPECT_NO_THROW(runKernel(*module, "trapped", shape(2, 64), 64)) << "an error is over with its launch";

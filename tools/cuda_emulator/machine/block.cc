@@ -214,7 +214,7 @@ std::string Block::nameOf(const CudaThread& thread) const {
 
 /// For reports that cut names after 63 letters.
 std::string Block::shortNameOf(const CudaThread& thread) const {
-  return fmt::format("{} block {},{},{} thread {},{},{}", launch_.plan().kernel, thread.ctaid.x,
+  return fmt::format("{} block {},{},{} thread {},{},{}", launch_.plan().symbol, thread.ctaid.x,
                      thread.ctaid.y, thread.ctaid.z, thread.tid.x, thread.tid.y, thread.tid.z);
 }
 

@@ -17,7 +17,8 @@ namespace tutti::emulator {
 
 /// What the launch is; lives, with what it points to, until the launch is over.
 struct LaunchPlan {
-  std::string_view kernel;
+  std::string_view kernel;  // as its author wrote it
+  std::string_view symbol;  // as PTX calls it
   Entry entry = nullptr;
   std::uintptr_t code_begin = 0;  // where the module's code lies
   std::uintptr_t code_end = 0;

@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <ctime>
+#include <string_view>
 
 #include "tools/cuda_emulator/machine/block.h"
 #include "tools/cuda_emulator/machine/device_print.h"
@@ -81,7 +82,8 @@ void release(Thread& /*t*/, u64 address) { freeOnHeap(address); }
 void trap(Thread& t, const char* why) {
   const MachineCode machine;
   CudaThread& thread = machineSide(t);
-  thread.block->fail(thread, fmt::format("trapped: {}", why));
+  const std::string_view instruction = why;
+  thread.block->fail(thread, instruction == "trap" ? "trapped" : fmt::format("trapped: {}", instruction));
 }
 
 void failAssertion(Thread& t, u64 message, u64 file, u32 line, u64 function) {

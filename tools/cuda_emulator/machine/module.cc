@@ -44,6 +44,7 @@ class PtxKernel final : public Kernel {
   std::uint32_t max_threads_;
   mutable std::once_flag once_;
   mutable Entry entry_ = nullptr;
+  mutable std::string readable_name_;
 };
 
 class PtxModule final : public Module {
@@ -97,9 +98,13 @@ PtxKernel::PtxKernel(const PtxModule& module, const ptx::Function& function, std
 }
 
 void PtxKernel::run(const LaunchShape& shape, const std::byte* arguments) const {
-  std::call_once(once_, [this] { entry_ = module_.entry(name_); });
+  std::call_once(once_, [this] {
+    entry_ = module_.entry(name_);
+    readable_name_ = ptx::readableName(name_);
+  });
   LaunchPlan plan;
-  plan.kernel = name_;
+  plan.kernel = readable_name_;
+  plan.symbol = name_;
   plan.entry = entry_;
   plan.code_begin = module_.code().begin;
   plan.code_end = module_.code().end;
@@ -109,8 +114,8 @@ void PtxKernel::run(const LaunchShape& shape, const std::byte* arguments) const 
   plan.static_shared_bytes = shared_bytes_;
   if (plan.blockCount() == 0 || plan.threadsPerBlock() == 0 || plan.threadsPerBlock() > max_threads_) {
     throw Error(ncclInvalidUsage,
-                fmt::format("kernel {}: a launch of {} blocks of {} threads; 1 to {} are possible", name_,
-                            plan.blockCount(), plan.threadsPerBlock(), max_threads_));
+                fmt::format("kernel {}: a launch of {} blocks of {} threads; 1 to {} are possible",
+                            plan.kernel, plan.blockCount(), plan.threadsPerBlock(), max_threads_));
   }
   // Parameters may have any alignment up to this.
   struct alignas(16) Unit {

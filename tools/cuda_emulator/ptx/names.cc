@@ -1,9 +1,12 @@
 #include "tools/cuda_emulator/ptx/names.h"
 
+#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdlib>
 #include <map>
+#include <memory>
 
 #include "tools/cuda_emulator/ptx/parser.h"
 
@@ -35,6 +38,15 @@ std::string_view halfOfPair(std::string_view type) {
   if (type == "f16x2") return "f16";
   if (type == "bf16x2") return "bf16";
   return {};
+}
+
+std::string readableName(std::string_view name) {
+  std::string mangled(name);
+  if (!mangled.starts_with("_Z")) return mangled;  // "i" would be the type int
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> readable(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), &std::free);
+  return readable != nullptr ? std::string(readable.get()) : mangled;
 }
 
 std::string registerName(std::string_view name) {

@@ -16,6 +16,9 @@ bool isFloatType(std::string_view type);
 std::string_view halfOfPair(std::string_view type);
 int bitsOfType(std::string_view type);
 
+/// As its author wrote it: "scale(float*, int)" for "_Z5scalePfi". What is not mangled stays as it is.
+std::string readableName(std::string_view name);
+
 std::string registerName(std::string_view name);
 /// A variable in memory: parameter or local.
 std::string memoryName(std::string_view name);

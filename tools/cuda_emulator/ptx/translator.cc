@@ -141,7 +141,7 @@ void FunctionWriter::writeInstruction(const Instruction& instruction) {
   } catch (const Error& error) {
     throw Error(error.code(),
                 fmt::format("{} {}, PTX line {}: {}: {}", function_.entry ? "kernel" : "function",
-                            function_.name, instruction.line, instruction.text, error.what()));
+                            readableName(function_.name), instruction.line, instruction.text, error.what()));
   }
 }
 

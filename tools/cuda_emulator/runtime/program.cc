@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "tools/cuda_emulator/ptx/names.h"
 #include "tools/cuda_emulator/runtime/error.h"
 #include "tools/cuda_emulator/runtime/fat_binary.h"
 #include "tools/cuda_emulator/runtime/memory_map.h"
@@ -15,7 +16,7 @@ std::string extractFor(const std::string& name, const void* container) {
   try {
     return extractPtx(container);
   } catch (const std::exception& error) {
-    say(fmt::format("{}: {}", name, error.what()));
+    say(fmt::format("{}: {}", ptx::readableName(name), error.what()));
     throw CudaError(cudaErrorNoKernelImageForDevice);
   }
 }
@@ -26,7 +27,7 @@ void tellingWhy(const std::string& user, const Body& body) {
   try {
     body();
   } catch (const std::exception& error) {
-    say(fmt::format("{}: {}", user, error.what()));
+    say(fmt::format("{}: {}", ptx::readableName(user), error.what()));
     throw CudaError(cudaErrorInvalidPtx);
   }
 }
