@@ -42,16 +42,20 @@ TEST_P(MachineErrors, misalignedAccessesNameTheThread) {
 TEST_P(MachineErrors, misalignedLoadsOfEveryWidthAndSpace) {
   const auto module = loadProbe("errors", GetParam());
   alignas(16) char memory[64] = {};
+  const auto load = [&](int space, int width, int offset) {
+    runKernel(*module, "misalignedIn", shape(1, 1), space, width, offset, &memory[0]);
+  };
+  const auto expectChecked = [&](int space, int width, int offset) {
+    SCOPED_TRACE(std::to_string(width) + " bytes in space " + std::to_string(space));
+    EXPECT_NO_THROW(load(space, width, width));
+    expectParts(
+        errorOf([&] { load(space, width, offset); }),
+        {"kernel misalignedIn", ("misaligned access of " + std::to_string(width) + " bytes").c_str()});
+  };
   for (int space = 0; space < 6; ++space) {
     for (const int width : {2, 4, 8, 16}) {
-      SCOPED_TRACE(std::to_string(width) + " bytes in space " + std::to_string(space));
-      EXPECT_NO_THROW(runKernel(*module, "misalignedIn", shape(1, 1), space, width, width, &memory[0]));
-      for (const int offset : {1, width / 2}) {
-        expectParts(
-            errorOf(
-                [&] { runKernel(*module, "misalignedIn", shape(1, 1), space, width, offset, &memory[0]); }),
-            {"kernel misalignedIn", ("misaligned access of " + std::to_string(width) + " bytes").c_str()});
-      }
+      expectChecked(space, width, 1);
+      expectChecked(space, width, width / 2);
     }
   }
 }

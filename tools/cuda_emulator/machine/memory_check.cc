@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <map>
 #include <mutex>
 #include <string_view>
@@ -135,7 +136,7 @@ u64 allocateOnHeap(u64 bytes) {
 
 void freeOnHeap(u64 address) {
   if (memoryIsChecked()) heap().remove(address);
-  std::free(reinterpret_cast<void*>(address));
+  std::free(std::bit_cast<void*>(address));
 }
 
 }  // namespace tutti::emulator
