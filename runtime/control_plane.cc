@@ -44,7 +44,7 @@ Bytes compose(std::uint8_t type, std::initializer_list<std::span<const std::uint
 
 constexpr auto kAskEvery = milliseconds(100);
 constexpr auto kRoundTime = milliseconds(150);  ///< a node waits so long for the ranks below it
-constexpr auto kSilence = milliseconds(1500);   ///< without a table after having asked
+constexpr auto kSilence = milliseconds(1000);   ///< without a table after having asked
 
 /// A host that is gone is noticed within half a minute, also when nothing is said, or nothing acknowledged.
 void detectLoss(int socket) {

@@ -88,6 +88,12 @@ std::string Monitor::stoppedText() const {
   return result;
 }
 
+std::string Monitor::silentText() const {
+  const int silent = silentRank();
+  if (silent < 0) return "";
+  return fmt::format("; {} does not answer. Is that process stopped, or its host unreachable?", who(silent));
+}
+
 void Monitor::differs(int peer, const Descriptor& theirs) {
   if (isTransfer(descriptor_) && isTransfer(theirs)) {
     around_.fault.trip(
@@ -300,8 +306,8 @@ void TransferMonitor::inspect(int peer, nanoseconds waited) {
   enforce(waited, around_.timeout, "TUTTI_TIMEOUT", [&] {
     return fmt::format(
         "{} for {:.1f} s. Has it posted the {} that belongs to it, and do both ranks post "
-        "their transfers in one order? Those that need each other go into one group",
-        pendingText(peer), inSeconds(waited), is_send_ ? "Recv" : "Send");
+        "their transfers in one order? Those that need each other go into one group{}",
+        pendingText(peer), inSeconds(waited), is_send_ ? "Recv" : "Send", silentText());
   });
 }
 

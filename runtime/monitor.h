@@ -72,6 +72,8 @@ class Monitor : public WaitMonitor {
   const RankStatus& status(int rank) const { return around_.wiring.board[rank]; }
   /// Which ranks of this host are stopped, whoever is waited for: "; rank 2 (pid 4711 on node7) is stopped".
   std::string stoppedText() const;
+  /// The same of other hosts, of whose ranks it is known only that they do not answer.
+  std::string silentText() const;
   /// "rank 2 (pid 4711 on node7)".
   std::string who(int rank) const;
   /// " (operation 5)", or nothing where there is no number.

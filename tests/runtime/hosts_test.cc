@@ -110,6 +110,14 @@ TEST(Hosts, StoppedRankIsNamed) {
   }
 }
 
+TEST(Hosts, StoppedRankIsNamedByWhoWaitsForOthersThatWaitForIt) {
+  RankGroup group(5, {"chain"}, {{"TUTTI_TIMEOUT", "3"}, {"TUTTI_STALL_TIMEOUT", "3"}}, {}, 5);
+  group.waitUntilReady();
+  for (int rank = 1; rank < 5; ++rank) {
+    expectSays(group[rank].wait(seconds(60)), "rank 0 (pid " + std::to_string(group[0].pid()));
+  }
+}
+
 /// `victim` stops itself after its calls, and is woken every two seconds; the others wait for it.
 void expectWaitedFor(const char* plan, int victim) {
   RankGroup group(4, {"stop-after-calls", std::to_string(victim)},

@@ -153,6 +153,16 @@ void stopAfterCalls(Comm& comm, int who) {
   tutti::test::allToAllV({&comm}, 7);
 }
 
+/// Rank 0 stops itself, and each other rank waits to receive from the one before it; the last has waited
+/// longest.
+void waitInAChain(Comm& comm) {
+  comm.barrier();
+  std::int32_t value = 0;
+  if (comm.rank() != comm.size() - 1) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  if (comm.rank() == 0) ::raise(SIGSTOP);
+  comm.receive(&value, 1, comm.rank() - 1);
+}
+
 /// All-reduces of several sizes, checked, until rank 0's time is over.
 void reduceFor(Comm& comm, std::chrono::milliseconds time) {
   const auto end = std::chrono::steady_clock::now() + time;
@@ -229,6 +239,7 @@ void run(const std::string& what, const std::string& argument) {
   if (what == "conform") return tutti::test::conform(comm, std::stoull(argument), 100, 60'000);
   if (what == "conform-briefly") return tutti::test::conform(comm, std::stoull(argument), 10, 20'000);
   if (what == "stop-after-calls") return stopAfterCalls(comm, std::stoi(argument));
+  if (what == "chain") return waitInAChain(comm);
   if (what == "exchange") return exchange(comm);
   if (what == "receive-from-dead") return receiveInVain(comm, 10, dieSoon);
   if (what == "receive-from-absent") return receiveInVain(comm, 10, [](auto&) { ::pause(); });
