@@ -30,6 +30,7 @@ constexpr std::uint8_t kReport = 34;   ///< up: the round, what the ranks below 
 constexpr std::uint8_t kTable = 35;    ///< down: the round, what all ranks are doing
 constexpr std::uint8_t kNews = 36;     ///< to all: a rank failed or left; its line
 constexpr std::uint8_t kLost = 37;     ///< to all: a rank was lost
+constexpr std::uint8_t kLetter = 38;   ///< to one rank: to whom, from whom, the letter
 
 /// A type byte, then the bytes of `parts`.
 Bytes compose(std::uint8_t type, std::initializer_list<std::span<const std::uint8_t>> parts) {
@@ -59,13 +60,12 @@ std::int64_t nanoseconds(std::chrono::steady_clock::time_point time) {
 
 }  // namespace
 
-ControlPlane::ControlPlane(ControlTree tree, int nranks, int rank, RankStatus& mine,
-                           std::function<void(int)> on_gone)
+ControlPlane::ControlPlane(ControlTree tree, int nranks, int rank, RankStatus& mine, Events events)
     : tree_(std::move(tree)),
       nranks_(nranks),
       rank_(rank),
       mine_(mine),
-      on_gone_(std::move(on_gone)),
+      events_(std::move(events)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       copies_(static_cast<std::size_t>(nranks)),
       lost_(static_cast<std::size_t>(nranks)),
@@ -184,6 +184,7 @@ Watched::Next ControlPlane::attend() {
     const Entry entry = ownEntry();
     flood(compose(kNews, {bytesOf(entry), bytesOf(mine_.code), bytesOf(mine_.text)}), nullptr);
   }
+  sendLetters();
   sendAsked();
   const auto now = Clock::now();
   if (round_ && (round_->missing_children == 0 || now >= round_->deadline)) finishRound();
@@ -275,6 +276,8 @@ void ControlPlane::hear(const Neighbour& from, const Bytes& message) {
       return hearNews(from, payload, message);
     case kLost:
       return hearLost(from, payload, message);
+    case kLetter:
+      return hearLetter(payload, message);
     default:
       return;  // what is left of the bootstrap: a neighbour's good-bye
   }
@@ -313,7 +316,7 @@ void ControlPlane::hearNews(const Neighbour& from, std::span<const std::uint8_t>
   copy.state.store(entry.state, std::memory_order_release);
   if (entry.state == RankStatus::State::left) {
     has_gaps_.store(true, std::memory_order_release);
-    on_gone_(entry.rank);
+    events_.gone(entry.rank);
   }
   flood(message, &from);
 }
@@ -326,8 +329,47 @@ void ControlPlane::hearLost(const Neighbour& from, std::span<const std::uint8_t>
   if (rank < 0 || rank >= nranks_ || rank == rank_ || isLost(rank)) return;
   lost_[static_cast<std::size_t>(rank)].store(true, std::memory_order_release);
   has_gaps_.store(true, std::memory_order_release);
-  on_gone_(rank);
+  events_.gone(rank);
   flood(message, &from);
+}
+
+void ControlPlane::send(int to, std::vector<std::uint8_t> letter, const Watcher& watcher) {
+  const std::int32_t addresses[2] = {to, rank_};
+  {
+    const std::lock_guard lock(letters_mutex_);
+    letters_.emplace_back(to, compose(kLetter, {bytesOf(addresses), letter}));
+  }
+  watcher.wake();
+}
+
+void ControlPlane::sendLetters() {
+  std::vector<std::pair<int, Bytes>> letters;
+  {
+    const std::lock_guard lock(letters_mutex_);
+    letters.swap(letters_);
+  }
+  for (const auto& [to, message] : letters) forward(to, message);
+}
+
+void ControlPlane::hearLetter(std::span<const std::uint8_t> payload, const Bytes& message) {
+  std::int32_t addresses[2] = {-1, -1};
+  if (payload.size() < sizeof(addresses)) return;
+  std::memcpy(addresses, payload.data(), sizeof(addresses));
+  const auto [to, from] = addresses;
+  if (to < 0 || to >= nranks_ || from < 0 || from >= nranks_) return;
+  if (to != rank_) return forward(to, message);
+  events_.letter(from, payload.subspan(sizeof(addresses)));
+}
+
+/// To the child whose subtree the rank is in, else up.
+void ControlPlane::forward(int to, const Bytes& message) {
+  int next = to;
+  while (next > rank_ && treeParent(next) != rank_) next = treeParent(next);
+  forNeighbours([&](Neighbour& neighbour) {
+    const bool is_parent = tree_.parent && &neighbour == &*tree_.parent;
+    const bool is_next = next > rank_ ? neighbour.rank == next : is_parent;
+    if (is_next && isOpen(neighbour)) neighbour.channel.send(message);
+  });
 }
 
 /// A neighbour's channel has ended: it left, as it said before, or its process or host is gone.
@@ -338,7 +380,7 @@ void ControlPlane::lose(const Neighbour& neighbour) {
   lost_[static_cast<std::size_t>(neighbour.rank)].store(true, std::memory_order_release);
   has_gaps_.store(true, std::memory_order_release);
   if (has_left) return;
-  on_gone_(neighbour.rank);
+  events_.gone(neighbour.rank);
   const std::int32_t rank = neighbour.rank;
   flood(compose(kLost, {bytesOf(rank)}), &neighbour);
 }

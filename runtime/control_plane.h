@@ -3,6 +3,7 @@
 //
 // The ranks' channels form a tree, as the bootstrap made it. Over it go
 //   news    of a rank that failed, left or was lost: at once, to all
+//   letters from one rank to another, of its network links
 //   status  of all ranks, when somebody has waited for long: asked for towards the root, which collects what
 //   every
 //           rank is doing, and tells all
@@ -18,6 +19,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "runtime/bootstrap/bootstrap.h"
@@ -30,9 +32,14 @@ namespace tutti {
 /// One rank's end. Attended by the Watcher; the rest is called by any thread.
 class ControlPlane final : public Watched {
  public:
-  /// `mine` is this rank's line of the status board, and outlives the object. `on_gone` is called in attend()
-  /// for a rank that left or was lost.
-  ControlPlane(ControlTree tree, int nranks, int rank, RankStatus& mine, std::function<void(int)> on_gone);
+  /// Called in attend().
+  struct Events {
+    std::function<void(int rank)> gone;  ///< a rank left or was lost
+    std::function<void(int from, std::span<const std::uint8_t> letter)> letter;
+  };
+
+  /// `mine` is this rank's line of the status board, and outlives the object.
+  ControlPlane(ControlTree tree, int nranks, int rank, RankStatus& mine, Events events);
   ControlPlane(const ControlPlane&) = delete;
   ControlPlane& operator=(const ControlPlane&) = delete;
   ~ControlPlane() = default;
@@ -46,6 +53,9 @@ class ControlPlane final : public Watched {
 
   /// This rank's line says that it failed or left: tells all.
   void announce(const Watcher& watcher);
+
+  /// To another rank, along the tree; in order. It is lost where a rank on the way is.
+  void send(int to, std::vector<std::uint8_t> letter, const Watcher& watcher);
 
   /// Sends what was announced, for up to half a second. After the Watcher has let go of it.
   void flush();
@@ -94,6 +104,9 @@ class ControlPlane final : public Watched {
   void hearRound(const Neighbour& from, std::span<const std::uint8_t> payload, const Bytes& message);
   void hearNews(const Neighbour& from, std::span<const std::uint8_t> payload, const Bytes& message);
   void hearLost(const Neighbour& from, std::span<const std::uint8_t> payload, const Bytes& message);
+  void hearLetter(std::span<const std::uint8_t> payload, const Bytes& message);
+  void forward(int to, const Bytes& message);
+  void sendLetters();
   void lose(const Neighbour& neighbour);
   bool isAnswered() const;
   void startRound(std::uint64_t number);
@@ -110,7 +123,9 @@ class ControlPlane final : public Watched {
   int nranks_;
   int rank_;
   RankStatus& mine_;
-  std::function<void(int)> on_gone_;
+  Events events_;
+  std::mutex letters_mutex_;
+  std::vector<std::pair<int, Bytes>> letters_;  ///< to be sent: to whom, and the message
   UniqueFd epoll_;
   std::vector<RankStatus> copies_;           ///< by rank
   std::vector<std::atomic<bool>> lost_;      ///< by rank

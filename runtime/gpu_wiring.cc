@@ -120,9 +120,9 @@ void abandonGpu(Process& process, Wiring& wiring, int rank, const StatusOf& stat
   process.gpus().graveyard().keep(std::move(remains));
 }
 
-std::string_view GpuWiring::wayTo(int rank) const {
+std::string GpuWiring::wayTo(int rank) const {
   const auto local = std::ranges::find(wiring_.locals, rank);
-  if (local == wiring_.locals.end()) return "network (tcp)";
+  if (local == wiring_.locals.end()) return fmt::format("network ({})", wiring_.network_name);
   if (!reaches_[static_cast<std::size_t>(local - wiring_.locals.begin())]) return "pinned host memory";
   const PeerInfo& self = peerAt(local_);
   const PeerInfo& peer = wiring_.peers[static_cast<std::size_t>(rank)];
@@ -135,7 +135,7 @@ std::string GpuWiring::summary() const {
   const auto nranks = static_cast<int>(wiring_.peers.size());
   const int self = rankAt(local_);
   for (int first = 0; first < nranks;) {
-    const std::string_view way = first != self ? wayTo(first) : "";
+    const std::string way = first != self ? wayTo(first) : "";
     int last = first;
     while (last + 1 < nranks && last + 1 != self && wayTo(last + 1) == way) ++last;
     if (!way.empty()) {

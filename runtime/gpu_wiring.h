@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "runtime/bootstrap/bootstrap.h"
@@ -36,7 +35,7 @@ class GpuWiring {
   bool reaches(int local) const { return reaches_[static_cast<std::size_t>(local)]; }
 
  private:
-  std::string_view wayTo(int rank) const;
+  std::string wayTo(int rank) const;
   void sayShared(const std::vector<GpuOffer>& offers) const;
   int localCount() const { return static_cast<int>(wiring_.locals.size()); }
   int rankAt(int local) const { return wiring_.locals[static_cast<std::size_t>(local)]; }

@@ -16,6 +16,7 @@
 #include "transports/faulty/faulty_wire.h"
 #include "transports/inproc/inproc_transport.h"
 #include "transports/memory_budget.h"
+#include "transports/rdma.h"
 #include "transports/shm/mailbox.h"
 #include "transports/shm/shm_transport.h"
 #include "transports/tcp/tcp_network.h"
@@ -66,7 +67,7 @@ void requireEqualSettings(const std::vector<PeerInfo>& peers) {
     require(peer, "TUTTI_SLOT_BYTES", peer.links.slot_bytes, first.slot_bytes);
     require(peer, "TUTTI_SLOTS", peer.links.slot_count, first.slot_count);
     require(peer, "TUTTI_LANES", peer.links.lanes, first.lanes);
-    require(peer, "TUTTI_TCP_CHECKSUM", peer.has_checksums, peers[0].has_checksums);
+    require(peer, "TUTTI_CHECKSUM", peer.has_checksums, peers[0].has_checksums);
     require(peer, "the data bytes of a packet slot (by CPU and build)", peer.links.packet_bytes,
             first.packet_bytes);
     if (peer.plan == peers[0].plan) continue;
@@ -128,6 +129,13 @@ class Wirer {
     self_.mailbox = mailbox_.address();
     self_.listener = bootstrap_.address();
     self_.has_checksums = settings_.network.has_checksums;
+    self_.needs_rdma = settings_.network_choice == NetworkChoice::rdma;
+    if (settings_.network_choice != NetworkChoice::sockets) {
+      rdma_ = findRdmaPorts(settings_.rdma);
+    } else {
+      rdma_.why_not = "NCCL_NET=Socket or NCCL_IB_DISABLE=1";
+    }
+    self_.has_rdma = rdma_.ports != nullptr;
     self_.links = settings_.links;
     self_.plan = settings_.plan;
     wiring_.peers = bootstrap_.allGather(self_);
@@ -220,9 +228,66 @@ class Wirer {
 
   bool isLocal(int rank) const { return std::ranges::binary_search(locals_, rank); }
 
-  /// Network links are connected when they are first used; here their listener and the control plane are set
+  /// Network links are connected when they are first used; here what they need and the control plane are set
   /// up.
   void connectHosts() {
+    const PeerInfo* const without = rankWithoutRdma();
+    RdmaNetwork* const rdma = without == nullptr ? connectByRdma() : nullptr;
+    if (rdma == nullptr) connectByTcp();
+    wiring_.control = std::make_unique<ControlPlane>(
+        bootstrap_.takeTree(), nranks_, rank_, memoryOf(local_).status(),
+        ControlPlane::Events{.gone = [network = wiring_.network.get()](int rank) { network->retire(rank); },
+                             .letter =
+                                 [rdma](int from, std::span<const std::uint8_t> letter) {
+                                   if (rdma != nullptr) rdma->hear(from, letter);
+                                 }});
+    if (rdma != nullptr) {
+      rdma->tellBy(
+          [control = wiring_.control.get(), &watcher = process_.watcher()](
+              int peer, RdmaNetwork::Letter letter) { control->send(peer, std::move(letter), watcher); });
+    }
+    wiring_.network_name = without == nullptr ? fmt::format("RDMA ({})", rdma_.names) : "tcp";
+    wiring_.summary +=
+        fmt::format("{}{} peer(s) on {} other host(s) by {}", wiring_.summary.empty() ? "" : ", ",
+                    nranks_ - localCount(), wiring_.layout.hosts - 1, wiring_.network_name);
+    if (without == nullptr) return;
+    wiring_.summary += fmt::format(" (no RDMA: {})",
+                                   without->rank == rank_ ? rdma_.why_not : describe(*without) + " has none");
+  }
+
+  /// RDMA is used where all ranks can. Throws Error where one cannot, and one will have nothing else.
+  const PeerInfo* rankWithoutRdma() const {
+    const auto hasNone = [](const PeerInfo& peer) { return !peer.has_rdma; };
+    auto without = std::ranges::find_if(wiring_.peers, hasNone);
+    if (without == wiring_.peers.end()) return nullptr;
+    const auto needs = std::ranges::find_if(wiring_.peers, &PeerInfo::needs_rdma);
+    if (needs == wiring_.peers.end()) return self_.has_rdma ? &*without : &wiring_.peers[index(rank_)];
+    throw Error(ncclSystemError,
+                fmt::format("{} has NCCL_NET=IB, but {} has no RDMA port{}. Unset NCCL_NET, and TCP is used",
+                            describe(*needs), describe(*without),
+                            self_.has_rdma ? "" : fmt::format("; here: {}", rdma_.why_not)));
+  }
+
+  RdmaNetwork* connectByRdma() {
+    RdmaOptions options{.rank = rank_, .peers = std::vector<std::string>(index(nranks_))};
+    for (const PeerInfo& peer : wiring_.peers) {
+      if (!isLocal(peer.rank)) options.peers[index(peer.rank)] = describe(peer);
+    }
+    options.lanes = wiring_.shape.lanes;
+    options.slot_count = std::max(kNetworkSlots, wiring_.shape.slot_count);
+    options.slot_bytes = wiring_.shape.slot_bytes;
+    options.checksums = settings_.network.has_checksums;
+    options.settings = settings_.rdma;
+    options.fail = request_.fail;
+    options.note = logAt(LogLevel::warn);
+    options.tell_path = logAt(LogLevel::info);
+    auto network = makeRdmaNetwork(rdma_, std::move(options));
+    RdmaNetwork* const made = network.get();
+    wiring_.network = std::move(network);
+    return made;
+  }
+
+  void connectByTcp() {
     std::vector<TcpPeer> peers(index(nranks_));
     for (const PeerInfo& peer : wiring_.peers) {
       if (!isLocal(peer.rank)) peers[index(peer.rank)] = {peer.listener, describe(peer)};
@@ -235,16 +300,14 @@ class Wirer {
                    .checksums = settings_.network.has_checksums,
                    .reconnect_timeout = settings_.network.reconnect_timeout,
                    .fail = request_.fail,
-                   .note = [&log = process_.log(),
-                            rank = rank_](const std::string& text) { log.write(LogLevel::warn, rank, text); },
+                   .note = logAt(LogLevel::warn),
                    .faults = settings_.network.faults});
-    wiring_.control = std::make_unique<ControlPlane>(
-        bootstrap_.takeTree(), nranks_, rank_, memoryOf(local_).status(),
-        [network = wiring_.network.get()](int rank) { network->retire(rank); });
-    if (request_.gpus != nullptr) return;  // which say it themselves
-    wiring_.summary +=
-        fmt::format("{}{} peer(s) on {} other host(s) by tcp", wiring_.summary.empty() ? "" : ", ",
-                    nranks_ - localCount(), wiring_.layout.hosts - 1);
+  }
+
+  std::function<void(const std::string&)> logAt(LogLevel level) {
+    return [&log = process_.log(), rank = rank_, level](const std::string& text) {
+      log.write(level, rank, text);
+    };
   }
 
   void connectLinks() {
@@ -358,6 +421,7 @@ class Wirer {
   ShmTransport shm_;
   Bootstrap bootstrap_;
   PeerInfo self_;
+  RdmaPorts rdma_;
   std::vector<int> locals_;  ///< ranks of this host, in order
   int local_ = 0;            ///< this rank's place among them
   std::vector<Offer> offers_;

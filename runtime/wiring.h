@@ -51,6 +51,7 @@ struct Wiring {
   std::vector<PeerMemory> peer_memory;  ///< by rank: what this rank can do with theirs
   std::vector<MemoryAccess> accepted;   ///< by rank: what they can do with this rank's
   LinkShape shape;                      ///< of the links, fitted to the rank count
+  std::string network_name;             ///< "tcp", or RDMA by which ports
   std::string summary;                  ///< how the ranks are connected, for the log
 };
 

@@ -27,6 +27,8 @@ struct PeerInfo {
   std::array<std::uint64_t, 16> cores{};         ///< bit c of the whole: may run on core c
   NetAddress listener;                           ///< where data connections from other hosts are accepted
   bool has_checksums = false;                    ///< of data on network links
+  bool has_rdma = false;                         ///< a port that is up, and may be used
+  bool needs_rdma = false;                       ///< NCCL_NET=IB: no other network will do
   LinkShape links;
   PlanOverride plan;
 };

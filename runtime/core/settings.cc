@@ -109,6 +109,14 @@ void readPortRange(Settings& settings, const Row& row, std::string_view value) {
   }
 }
 
+NetworkChoice networkChoice(const Row& row, std::string_view value, std::vector<std::string>& ignored) {
+  if (value.empty()) return NetworkChoice::automatic;
+  if (equalIgnoringCase(value, "IB")) return NetworkChoice::rdma;
+  if (equalIgnoringCase(value, "Socket")) return NetworkChoice::sockets;
+  ignored.emplace_back(row.name);  // a plugin of NCCL's
+  return NetworkChoice::automatic;
+}
+
 constexpr Row kRows[] = {
     {{"TUTTI_INIT_TIMEOUT", "300",
       "seconds after the first rank by which all must have joined a communicator"},
@@ -224,13 +232,71 @@ constexpr Row kRows[] = {
     {{"TUTTI_RECONNECT_TIMEOUT", "10",
       "seconds within which a lost connection between live ranks must be healed"},
      [](Settings& s, const Row& r, std::string_view v) { s.network.reconnect_timeout = seconds(r, v); }},
-    {{"TUTTI_TCP_CHECKSUM", "0",
-      "1: data on TCP links carries a checksum of its own; what was altered on its way is sent again; equal "
+    {{"TUTTI_CHECKSUM", "0",
+      "1: data on network links carries a checksum of its own; what was altered on its way is sent again; "
+      "equal "
       "on all "
       "ranks"},
      [](Settings& s, const Row& r, std::string_view v) {
        s.network.has_checksums = wholeNumber(r, v, 0, 1) == 1;
      }},
+    {{"NCCL_NET", "",
+      "network to other hosts: IB (RDMA; an error where it cannot be used) or Socket (TCP); default RDMA "
+      "where "
+      "every rank has a port"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       s.network_choice = networkChoice(r, v, s.ignored);
+     }},
+    {{"NCCL_IB_DISABLE", "0", "1: RDMA is not used"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       if (wholeNumber(r, v, 0, 1) == 1) s.network_choice = NetworkChoice::sockets;
+     }},
+    {{"NCCL_IB_HCA", "",
+      "RDMA devices to use: names or prefixes, each perhaps with :PORT, separated by commas; = before them "
+      "all: "
+      "whole names; ^ before them all: all others; default all ports that are up"},
+     [](Settings& s, const Row&, std::string_view v) { s.rdma.hca = v; }},
+    {{"NCCL_IB_GID_INDEX", "-1",
+      "entry of the port's GID table; -1: chosen for each pair of ranks, RoCE v2 first, then the same "
+      "subnet"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       s.rdma.gid_index = v == "-1" ? -1 : static_cast<int>(wholeNumber(r, v, 0, 255));
+     }},
+    {{"NCCL_IB_ADDR_FAMILY", "", "AF_INET or AF_INET6: GIDs of that family only; default either"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       if (!v.empty() && v != "AF_INET" && v != "AF_INET6") refuse(r, v, "AF_INET or AF_INET6");
+       s.rdma.address_family = v;
+     }},
+    {{"NCCL_IB_ADDR_RANGE", "", "network of the GIDs to use, such as 10.0.0.0/8; default any"},
+     [](Settings& s, const Row&, std::string_view v) { s.rdma.address_range = v; }},
+    {{"NCCL_IB_TIMEOUT", "16",
+      "how long a device waits for an acknowledgement before it sends again: 4.096 us * 2^N"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       s.rdma.timeout = static_cast<std::uint8_t>(wholeNumber(r, v, 1, 31));
+     }},
+    {{"NCCL_IB_RETRY_CNT", "7", "how often a device sends again; for some, 7 means for ever"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       s.rdma.retry_count = static_cast<std::uint8_t>(wholeNumber(r, v, 0, 7));
+     }},
+    {{"NCCL_IB_SL", "0", "InfiniBand service level"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       s.rdma.service_level = static_cast<std::uint8_t>(wholeNumber(r, v, 0, 15));
+     }},
+    {{"NCCL_IB_TC", "0", "traffic class of RDMA packets: the TOS byte of RoCE v2"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       s.rdma.traffic_class = static_cast<std::uint8_t>(wholeNumber(r, v, 0, 255));
+     }},
+    {{"NCCL_IB_PKEY", "0", "index of the partition key to use, in the port's table"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       s.rdma.pkey_index = static_cast<std::uint16_t>(wholeNumber(r, v, 0, 65535));
+     }},
+    {{"NCCL_IB_QPS_PER_CONNECTION", "1", "queue pairs of each link; its slots take turns on them"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       s.rdma.queue_pairs = static_cast<std::uint32_t>(wholeNumber(r, v, 1, 8));
+     }},
+    {{"TUTTI_NET_RECOVERY", "5",
+      "seconds within which a broken RDMA connection between live ranks must be replaced"},
+     [](Settings& s, const Row& r, std::string_view v) { s.rdma.recovery = seconds(r, v); }},
     {{"TUTTI_FAULTS", "", "faults to inject into TCP links, for tests; see transports/README.md"},
      [](Settings& s, const Row&, std::string_view v) { s.network.faults = v; }},
     {{"NCCL_DEBUG", "NONE", "what is logged: NONE, VERSION, WARN, INFO or TRACE"},

@@ -37,6 +37,28 @@ struct NetworkSettings {
   std::string faults;          ///< injected into network links, for tests; see transports/faulty
 };
 
+/// Which network carries what goes to other hosts.
+enum class NetworkChoice : std::uint8_t {
+  automatic,  ///< RDMA, where every rank has a port
+  rdma,       ///< or an error
+  sockets,
+};
+
+/// How links by RDMA are made. The names are NCCL's.
+struct RdmaSettings {
+  std::string hca;                           ///< which devices and ports, as written; empty: all that are up
+  int gid_index = -1;                        ///< -1: chosen for each pair
+  std::string address_family;                ///< "AF_INET", "AF_INET6"; empty: either
+  std::string address_range;                 ///< "10.0.0.0/8"; empty: any
+  std::uint8_t timeout = 16;                 ///< 4.096 us * 2^timeout, for one acknowledgement
+  std::uint8_t retry_count = 7;              ///< of a device; 7 may mean for ever
+  std::uint8_t service_level = 0;            ///< InfiniBand
+  std::uint8_t traffic_class = 0;            ///< RoCE: the TOS byte
+  std::uint16_t pkey_index = 0;              ///< into the port's table
+  std::uint32_t queue_pairs = 1;             ///< of each link
+  std::chrono::milliseconds recovery{5000};  ///< a broken connection must be replaced within
+};
+
 /// The settings of a process, read once from the environment.
 struct Settings {
   std::chrono::milliseconds init_timeout;   ///< all ranks must have joined by then
@@ -48,6 +70,8 @@ struct Settings {
   LoanPolicy loans;
   std::uint16_t bootstrap_port = 0;  ///< 0: any free port
   NetworkSettings network;
+  NetworkChoice network_choice = NetworkChoice::automatic;
+  RdmaSettings rdma;
   LogLevel log_level = LogLevel::none;
   std::string log_file;              ///< empty: standard error
   std::vector<std::string> ignored;  ///< variables of NCCL whose value has no counterpart here

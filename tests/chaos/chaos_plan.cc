@@ -51,7 +51,7 @@ class Drawer {
     if (below(4) == 0) set("TUTTI_LANES", std::to_string(1 + below(3)));
     if (below(3) == 0) set("TUTTI_LEND_BYTES", "4096");
     if (below(4) == 0) set("TUTTI_PROCESS_VM", "1");
-    if (below(3) == 0) set("TUTTI_TCP_CHECKSUM", "1");
+    if (below(3) == 0) set("TUTTI_CHECKSUM", "1");
   }
 
   void drawFaults(const std::string& faults) {
@@ -81,7 +81,7 @@ class Drawer {
       case Chaos::stall:
         return drawFaults("stall:every=" + text(200'000 + below(5'000'000)) + ",ms=" + text(20 + below(400)));
       case Chaos::corrupt:
-        set("TUTTI_TCP_CHECKSUM", "1");
+        set("TUTTI_CHECKSUM", "1");
         return drawFaults("corrupt:every=" + text(100'000 + below(3'000'000)));
       case Chaos::kill:
         plan_.moment = within(400);

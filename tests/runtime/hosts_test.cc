@@ -57,7 +57,7 @@ TEST_P(WaysBetweenHosts, Conform) {
                     {{"TUTTI_PLAN", GetParam()},
                      {"TUTTI_SLOTS", "2"},
                      {"TUTTI_SLOT_BYTES", "1024"},
-                     {"TUTTI_TCP_CHECKSUM", "1"}},
+                     {"TUTTI_CHECKSUM", "1"}},
                     {}, hosts);
     expectSuccess(group.wait());
   }
@@ -224,8 +224,8 @@ TEST(Hosts, CutConnectionsHeal) {
 }
 
 TEST(Hosts, CorruptionIsFoundAndHealed) {
-  RankGroup group(4, {"conform", "13"}, {{"TUTTI_FAULTS", "corrupt:at=100000"}, {"TUTTI_TCP_CHECKSUM", "1"}},
-                  {}, 2);
+  RankGroup group(4, {"conform", "13"}, {{"TUTTI_FAULTS", "corrupt:at=100000"}, {"TUTTI_CHECKSUM", "1"}}, {},
+                  2);
   expectSuccess(group.wait());
 }
 

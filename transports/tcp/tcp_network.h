@@ -23,14 +23,14 @@
 #include "runtime/core/net_address.h"
 #include "runtime/core/unique_fd.h"
 #include "runtime/core/wait.h"
+#include "transports/link_memory.h"
 #include "transports/network.h"
 #include "transports/secure_channel.h"
 #include "transports/tcp/door.h"
 #include "transports/tcp/link_context.h"
-#include "transports/tcp/link_memory.h"
 #include "transports/tcp/receiving_link.h"
 #include "transports/tcp/sending_link.h"
-#include "transports/tcp/turn.h"
+#include "transports/turn.h"
 #include "transports/wire.h"
 
 namespace tutti {

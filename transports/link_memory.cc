@@ -1,4 +1,4 @@
-#include "transports/tcp/link_memory.h"
+#include "transports/link_memory.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -31,10 +31,11 @@ LinkMemory::LinkMemory(std::size_t link_count, std::uint32_t slot_count, std::ui
   void* memory =
       ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
-    throw Error(ncclSystemError,
-                fmt::format("TCP links: reserving {} bytes of address space: {} (errno {}). Raise the limit "
-                            "(ulimit -v), or lower TUTTI_SLOT_BYTES, TUTTI_SLOTS or TUTTI_LANES.",
-                            bytes_, std::strerror(errno), errno));
+    throw Error(
+        ncclSystemError,
+        fmt::format("network links: reserving {} bytes of address space: {} (errno {}). Raise the limit "
+                    "(ulimit -v), or lower TUTTI_SLOT_BYTES, TUTTI_SLOTS or TUTTI_LANES.",
+                    bytes_, std::strerror(errno), errno));
   }
   memory_ = static_cast<std::byte*>(memory);
 }

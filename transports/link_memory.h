@@ -1,4 +1,4 @@
-// The memory of all TCP links of one rank: its side of each, in both directions.
+// The memory of all network links of one rank: its side of each, in both directions.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +20,11 @@ class LinkMemory {
 
   /// `peer` of the view is the caller's to set.
   LinkView link(std::size_t index) const;
+
+  /// All memory of one link.
+  std::span<std::byte> bytesOf(std::size_t index) const {
+    return {memory_ + index * link_bytes_, link_bytes_};
+  }
 
   std::span<std::byte> all() const { return {memory_, bytes_}; }
 

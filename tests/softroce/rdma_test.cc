@@ -1,0 +1,208 @@
+// Ranks on hosts that RDMA joins: run by tests/softroce/guest, in a virtual machine with Soft-RoCE devices,
+// two hosts of two ports each. Host h has on rail r the device hHrR.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "tests/harness/rank_group.h"
+
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using test::Command;
+using test::CommandResult;
+using test::Environment;
+using test::expectSuccess;
+using test::RankGroup;
+using test::runCommand;
+
+constexpr int kHosts = 2;
+
+/// What tells ranks which devices their host has: `rails` of them.
+std::map<int, Environment> devicesOf(int nranks, int rails = 1) {
+  std::map<int, Environment> environments;
+  for (int rank = 0; rank < nranks; ++rank) {
+    const std::string host = std::to_string(rank * kHosts / nranks);
+    std::string devices = "=h" + host + "r0";
+    for (int rail = 1; rail < rails; ++rail) devices += ",h" + host + "r" + std::to_string(rail);
+    environments[rank] = {{"NCCL_IB_HCA", devices}};
+  }
+  return environments;
+}
+
+Environment byRdma(Environment more = {}) {
+  more.insert({"NCCL_NET", "IB"});
+  more.insert({"NCCL_SOCKET_IFNAME", "lo"});
+  return more;
+}
+
+/// Ranks on both hosts that have nothing but RDMA between them.
+RankGroup ranks(int nranks, const std::vector<std::string>& arguments, const Environment& more = {},
+                int rails = 1) {
+  return {nranks, arguments, byRdma(more), devicesOf(nranks, rails), kHosts};
+}
+
+void sh(const std::string& line) {
+  const CommandResult result = runCommand({"sh", "-c", line});
+  ASSERT_EQ(result.exit_code, 0) << line << ": " << result.err;
+}
+
+/// What a test does to links is undone after it.
+class Rdma : public testing::Test {
+ protected:
+  ~Rdma() override {
+    for (const char* link : {"h0r0", "h0r1", "h1r0", "h1r1"}) {
+      runCommand({"ip", "link", "set", link, "up"});
+      runCommand({"tc", "qdisc", "del", "dev", link, "root"});
+    }
+    for (int i = 0; i < 50 && !areAllUp(); ++i) std::this_thread::sleep_for(milliseconds(100));
+  }
+
+  static bool areAllUp() {
+    const CommandResult result = runCommand({"rdma", "link"});
+    std::size_t active = 0;
+    for (std::size_t at = 0; (at = result.out.find("ACTIVE", at)) != std::string::npos; ++at) ++active;
+    return active == 4;
+  }
+};
+
+using Smoke = Rdma;
+
+TEST_F(Smoke, RanksOnTwoHostsConform) {
+  auto group = ranks(2, {"conform", "21"});
+  expectSuccess(group.wait());
+}
+
+TEST_F(Rdma, SharedMemoryInsideAndRdmaBetweenConform) {
+  auto group = ranks(4, {"conform", "22"});
+  expectSuccess(group.wait());
+}
+
+TEST_F(Rdma, FewSmallSlotsWithChecksumsConform) {
+  for (const char* plan : {"ring", "direct", "one_shot", "hierarchical"}) {
+    auto group = ranks(
+        4, {"conform", "23"},
+        {{"TUTTI_PLAN", plan}, {"TUTTI_SLOTS", "2"}, {"TUTTI_SLOT_BYTES", "8192"}, {"TUTTI_CHECKSUM", "1"}});
+    expectSuccess(group.wait());
+  }
+}
+
+TEST_F(Rdma, LanesAndQueuePairsConform) {
+  auto group = ranks(2, {"conform", "24"}, {{"TUTTI_LANES", "3"}, {"NCCL_IB_QPS_PER_CONNECTION", "4"}});
+  expectSuccess(group.wait());
+}
+
+TEST_F(Rdma, BothPortsConform) {
+  auto group = ranks(2, {"conform", "25"}, {{"TUTTI_LANES", "2"}}, 2);
+  expectSuccess(group.wait());
+}
+
+TEST_F(Rdma, Exchange) {
+  auto group = ranks(4, {"exchange"});
+  expectSuccess(group.wait());
+}
+
+TEST_F(Rdma, LossAndDelayHurtNobody) {
+  for (const char* link : {"h0r0", "h1r0"})
+    sh(std::string("tc qdisc add dev ") + link + " root netem loss 1% delay 5ms");
+  auto group = ranks(2, {"reduce", "3000"});
+  expectSuccess(group.wait());
+}
+
+TEST_F(Rdma, AnInterruptionIsHealed) {
+  auto group = ranks(2, {"reduce", "8000"});
+  group.waitUntilReady();
+  for (const char* link : {"h1r0", "h0r0"}) {
+    std::this_thread::sleep_for(milliseconds(1000));
+    sh(std::string("ip link set ") + link + " down");
+    std::this_thread::sleep_for(milliseconds(1000));
+    sh(std::string("ip link set ") + link + " up");
+  }
+  expectSuccess(group.wait());
+}
+
+TEST_F(Rdma, AnotherPortTakesOver) {
+  auto group = ranks(2, {"reduce", "8000"}, {{"NCCL_DEBUG", "WARN"}}, 2);
+  group.waitUntilReady();
+  std::this_thread::sleep_for(milliseconds(1000));
+  sh("ip link set h1r0 down");
+  const auto results = group.wait();
+  expectSuccess(results);
+  EXPECT_NE((results[0].err + results[1].err).find("goes on from h0r1:1"), std::string::npos)
+      << results[0].err << results[1].err;
+}
+
+TEST_F(Rdma, ALinkThatStaysDownIsAnErrorThatSaysWhere) {
+  auto group = ranks(2, {"reduce", "30000"}, {{"TUTTI_NET_RECOVERY", "3"}});
+  group.waitUntilReady();
+  std::this_thread::sleep_for(milliseconds(1000));
+  sh("ip link set h1r0 down");
+  const auto results = group.wait();
+  for (const CommandResult& result : results) {
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_NE(result.err.find("RDMA"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("TUTTI_NET_RECOVERY"), std::string::npos) << result.err;
+    EXPECT_LT(result.seconds, 25);
+  }
+}
+
+TEST_F(Rdma, AKilledRankIsNamed) {
+  auto group = ranks(4, {"loop"});
+  group.waitUntilReady();
+  std::this_thread::sleep_for(milliseconds(500));
+  group[2].kill(SIGKILL);
+  const auto results = group.wait();
+  for (const int rank : {0, 1, 3}) test::expectSays(results[static_cast<std::size_t>(rank)], "rank 2 (pid ");
+}
+
+TEST_F(Rdma, AGidThatIsNotThereIsAnError) {
+  auto group = ranks(2, {"barrier"}, {{"NCCL_IB_GID_INDEX", "99"}, {"TUTTI_NET_RECOVERY", "1"}});
+  for (const CommandResult& result : group.wait()) test::expectSays(result, "NCCL_IB_GID_INDEX");
+}
+
+TEST_F(Rdma, WithoutDevicesTcpIsUsedUnlessForbidden) {
+  const Environment none{{"NCCL_IB_HCA", "=nothing"}, {"NCCL_SOCKET_IFNAME", "lo"}, {"NCCL_DEBUG", "INFO"}};
+  RankGroup by_tcp(2, {"barrier"}, none, {}, kHosts);
+  for (const CommandResult& result : by_tcp.wait()) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.err.find("by tcp (no RDMA: h0r0:1 is left out by NCCL_IB_HCA"), std::string::npos)
+        << result.err;
+  }
+  RankGroup forbidden(2, {"barrier"}, byRdma({{"NCCL_IB_HCA", "=nothing"}}), {}, kHosts);
+  for (const CommandResult& result : forbidden.wait()) test::expectSays(result, "NCCL_NET=IB");
+}
+
+TEST_F(Rdma, TooLittleLockedMemoryIsAnErrorWithLimitAndNeed) {
+  // A user without privileges, as most are.
+  const auto commandOf = [](const std::string& program) {
+    return std::vector<std::string>{
+        "setpriv", "--reuid=65534",         "--regid=65534", "--clear-groups", "--bounding-set=-all",
+        "prlimit", "--memlock=65536:65536", program,         "barrier"};
+  };
+  sh("chmod 666 /dev/infiniband/uverbs*");
+  auto environment = byRdma({{"TUTTI_NET_RECOVERY", "1"}});
+  const test::IdFile id;
+  sh("chmod 644 " + id.path());
+  std::vector<std::unique_ptr<Command>> both;
+  for (int rank = 0; rank < 2; ++rank) {
+    auto mine = environment;
+    mine.insert({{"TUTTI_RANK", std::to_string(rank)},
+                 {"TUTTI_WORLD_SIZE", "2"},
+                 {"TUTTI_ID_FILE", id.path()},
+                 {"NCCL_HOSTID", "host" + std::to_string(rank)},
+                 {"NCCL_IB_HCA", "=h" + std::to_string(rank) + "r0"}});
+    both.push_back(std::make_unique<Command>(commandOf(std::string(TUTTI_BIN_DIR) + "/rank_program"), mine));
+  }
+  for (auto& rank : both) {
+    const CommandResult result = rank->wait(seconds(60));
+    test::expectSays(result, "the limit of locked memory (ulimit -l) is 64 KiB");
+  }
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,66 @@
+// RDMA between hosts, for whoever makes communicators. verbs/ is what is behind it; builds without
+// rdma-core's headers have verbs/absent.cc in its place.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nccl.h"
+#include "runtime/core/settings.h"
+#include "transports/network.h"
+
+namespace tutti {
+
+/// Ports that this process may use; verbs/device.h has what it is.
+struct VerbsPorts;
+
+struct RdmaPorts {
+  std::shared_ptr<VerbsPorts> ports;  ///< nullptr: none
+  std::string names;                  ///< "mlx5_0:1, mlx5_1:1"
+  std::string why_not;                ///< where there is none
+};
+RdmaPorts findRdmaPorts(const RdmaSettings& settings);
+
+struct RdmaOptions {
+  int rank = 0;
+  /// By rank, for messages: "rank 2 (pid 71 on node7)". Empty: there are no links with it.
+  std::vector<std::string> peers;
+  std::uint32_t lanes = 1;
+  std::uint32_t slot_count = 8;
+  std::uint32_t slot_bytes = 131072;
+  bool checksums = false;  ///< of payloads; headers always carry a check
+  RdmaSettings settings = {};
+  /// A link could not be healed: code and what to tell the user. Called by the thread that drives, while it
+  /// drives, at most once per link. May call retire() and halt().
+  std::function<void(ncclResult_t, const std::string&)> fail = {};
+  std::function<void(const std::string&)> note = {};       ///< a connection was lost and made again
+  std::function<void(const std::string&)> tell_path = {};  ///< how a connection goes
+};
+
+/// Network links by RDMA. Beside what their devices carry, ranks send letters to each other over the control
+/// plane.
+class RdmaNetwork : public Network {
+ public:
+  using Letter = std::vector<std::uint8_t>;
+
+  /// How letters reach a peer. Before the first enter().
+  virtual void tellBy(std::function<void(int peer, Letter letter)> tell) = 0;
+  /// A letter of a peer has come. Any thread.
+  virtual void hear(int peer, std::span<const std::uint8_t> letter) = 0;
+
+  /// Devices may work on this memory of the user in place, from now until forgetMemory() of its address,
+  /// which the caller makes while no link uses it. Any thread.
+  virtual void useMemory(std::span<std::byte> buffer) = 0;
+  virtual void forgetMemory(const void* buffer) = 0;
+};
+
+/// Throws Error.
+std::unique_ptr<RdmaNetwork> makeRdmaNetwork(const RdmaPorts& ports, RdmaOptions options);
+
+}  // namespace tutti

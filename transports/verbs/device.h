@@ -1,0 +1,84 @@
+// RDMA devices and their ports, as this process may use them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/core/settings.h"
+#include "transports/verbs/gids.h"
+#include "transports/verbs/ibverbs.h"
+
+namespace tutti {
+
+/// An open device. Thread-safe: what is created on it belongs to whoever created it.
+class VerbsDevice {
+ public:
+  /// Throws Error where it cannot be opened.
+  VerbsDevice(const Ibverbs& verbs, ibv_device* device);
+  VerbsDevice(const VerbsDevice&) = delete;
+  VerbsDevice& operator=(const VerbsDevice&) = delete;
+  ~VerbsDevice();
+
+  const Ibverbs& verbs() const { return verbs_; }
+  const std::string& name() const { return name_; }
+  ibv_context* context() const { return context_; }
+  ibv_pd* domain() const { return domain_; }
+  /// Whose descriptor, non-blocking, is readable when a completion queue that was armed has something.
+  ibv_comp_channel* channel() const { return channel_; }
+  /// Readable when a port went down or up, or the device failed; non-blocking.
+  int eventFd() const { return context_->async_fd; }
+
+ private:
+  void close();
+
+  const Ibverbs& verbs_;
+  std::string name_;
+  ibv_context* context_ = nullptr;
+  ibv_pd* domain_ = nullptr;
+  ibv_comp_channel* channel_ = nullptr;
+};
+
+/// A port that is up.
+struct VerbsPort {
+  std::shared_ptr<VerbsDevice> device;
+  std::uint8_t number = 1;
+  ibv_mtu mtu = IBV_MTU_1024;
+  bool is_ethernet = false;  ///< RoCE; else InfiniBand
+  std::uint16_t lid = 0;     ///< InfiniBand
+  std::vector<Gid> gids = {};
+
+  /// "mlx5_0:1".
+  std::string name() const;
+  /// Whether it is up now. Asks the system.
+  bool isActive() const;
+};
+
+/// The ports to use, in the order of the system; the rules are NCCL_IB_HCA's. Nothing found: `why_not` says
+/// why, in words for whoever wanted RDMA.
+struct VerbsPorts {
+  std::vector<VerbsPort> ports;
+  std::string why_not;
+};
+VerbsPorts findVerbsPorts(const RdmaSettings& settings);
+
+/// NCCL_IB_HCA: names or prefixes of devices, each perhaps with ":PORT", separated by commas. "=" before them
+/// all: whole names; "^": all others.
+class HcaRule {
+ public:
+  explicit HcaRule(const std::string& text);
+  bool allows(const std::string& device, int port) const;
+
+ private:
+  struct Item {
+    std::string name;
+    int port = -1;  ///< any
+  };
+  bool excludes_ = false;
+  bool is_exact_ = false;
+  std::vector<Item> items_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,79 @@
+// What the ends of RDMA links share: the network that they belong to.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "runtime/core/settings.h"
+#include "transports/verbs/letters.h"
+#include "transports/verbs/memory.h"
+
+namespace tutti {
+
+using VerbsClock = std::chrono::steady_clock;
+
+/// Outlives the links; the same for all of them.
+struct VerbsContext {
+  const RdmaSettings& settings;
+  std::span<const VerbsPort> ports;  ///< never empty
+  UserMemory& user_memory;
+  int rank;
+  bool checksums;
+  std::function<bool(int peer)> is_retired;
+  /// To the peer, over the control plane.
+  std::function<void(int peer, Letter letter)> tell;
+  /// A link cannot be healed.
+  std::function<void(const std::string&)> fail;
+  std::function<void(const std::string&)> note;       ///< for people who look for trouble; may be empty
+  std::function<void(const std::string&)> tell_path;  ///< for people who want to know how; may be empty
+};
+
+struct VerbsLinkPeer {
+  int rank = -1;
+  std::uint32_t lane = 0;
+  std::string name;  ///< "rank 2 (pid 71 on node7)"
+};
+
+/// Without an acknowledgement of the transport for so long, while something is outstanding, a connection is
+/// broken, whatever the device's own retries make of it. After a first failure less is enough.
+inline constexpr std::chrono::milliseconds kSilence{2000};
+inline constexpr std::chrono::milliseconds kSilenceAgain{700};
+
+/// A receiver gives the sender so much longer to come back than the sender itself has: the sender knows more.
+inline constexpr std::chrono::milliseconds kReceiverGrace{3000};
+
+/// Since when a link has been without a connection that is good for anything. One that lived for a second
+/// was.
+class Outage {
+ public:
+  void begin(VerbsClock::time_point now) {
+    if (opened_ && now - *opened_ >= kGood) end();
+    if (!since_) since_ = now;
+    opened_.reset();
+    ++attempts_;
+  }
+  void opened(VerbsClock::time_point now) { opened_ = now; }
+  /// Something was acknowledged.
+  void end() {
+    since_.reset();
+    attempts_ = 0;
+  }
+  bool isOn() const { return since_.has_value(); }
+  bool exceeds(std::chrono::milliseconds limit, VerbsClock::time_point now) const {
+    return since_ && now - *since_ > limit;
+  }
+  unsigned attempts() const { return attempts_; }
+
+ private:
+  static constexpr std::chrono::seconds kGood{1};
+
+  std::optional<VerbsClock::time_point> since_;
+  std::optional<VerbsClock::time_point> opened_;
+  unsigned attempts_ = 0;
+};
+
+}  // namespace tutti

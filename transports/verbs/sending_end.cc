@@ -1,0 +1,300 @@
+#include "transports/verbs/sending_end.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// For an answer, which comes by way of Watchers.
+constexpr milliseconds kAnswerWithin{3000};
+constexpr milliseconds kFirstBackoff{20};
+constexpr milliseconds kLongestBackoff{500};
+constexpr std::uint32_t kRequestsPerSlot = 2;
+
+}  // namespace
+
+SendingEnd::SendingEnd(const VerbsContext& context, const LinkView& view, std::span<std::byte> own,
+                       VerbsLinkPeer peer)
+    : context_(context), view_(view), own_(own), peer_(std::move(peer)) {}
+
+/// Each attempt takes the next port that is up; lanes begin at different ones.
+const VerbsPort& SendingEnd::port() const {
+  const std::size_t count = context_.ports.size();
+  const std::size_t first = peer_.lane + outage_.attempts();
+  for (std::size_t i = 0; i < count; ++i) {
+    const VerbsPort& port = context_.ports[(first + i) % count];
+    if (port.isActive()) return port;
+  }
+  return context_.ports[first % count];
+}
+
+// Connecting.
+
+void SendingEnd::greet(VerbsClock::time_point now) {
+  const VerbsPort& port = this->port();
+  const std::uint32_t count = context_.settings.queue_pairs;
+  const std::uint32_t depth = 2 * kRequestsPerSlot * slotsPerPair(view_.slot_count, count);
+  try {
+    memory_ = std::make_unique<RegisteredMemory>(port.device, own_);
+    pairs_ =
+        std::make_unique<QueuePairs>(port, count, QueueDepth{.sends = depth, .receives = view_.slot_count});
+  } catch (const Error& error) {
+    // Another port may do.
+    if (context_.ports.size() == 1) {
+      close();
+      return context_.fail(
+          fmt::format("rank {} cannot connect to {} by RDMA: {}", context_.rank, peer_.name, error.what()));
+    }
+    return lost(error.what(), now);
+  }
+  queue_.restart(count, depth);
+  ++epoch_;
+  HelloLetter hello{.head = {LetterKind::hello, peer_.lane, epoch_, 1}};
+  hello.released = released();
+  hello.slot_count = view_.slot_count;
+  hello.slot_bytes = view_.slot_bytes;
+  hello.queue_pairs = count;
+  hello.gid_count = static_cast<std::uint32_t>(std::min(port.gids.size(), kMostGids));
+  std::copy_n(port.gids.begin(), hello.gid_count, hello.gids.begin());
+  hello.address = pairs_->address({});
+  hello.slots_at = std::bit_cast<std::uint64_t>(view_.data);
+  hello.slots_key = memory_->remoteKey();
+  hello.is_ethernet = port.is_ethernet ? 1 : 0;
+  setText(hello.port, port.name());
+  state_ = State::greeting;
+  next_step_ = now + kAnswerWithin;
+  context_.tell(peer_.rank, toLetter(hello));
+}
+
+void SendingEnd::hear(const AnswerLetter& answer) {
+  if (state_ != State::greeting || answer.head.epoch != epoch_) return;
+  const auto now = VerbsClock::now();
+  if (answer.is_refused != 0) return lost(std::string(textOf(answer.text)), now);
+  if (answer.posted < released() || answer.posted > std::max(sent_, posted()))
+    return lost("its answer makes no sense", now);
+  try {
+    pairs_->connect(answer.senders_gid, answer.address, context_.settings);
+    for (std::uint32_t i = 0; i < view_.slot_count; ++i) {
+      if (!pairs_->postReceive(0)) throw Error(ncclSystemError, "posting receives failed");
+    }
+  } catch (const Error& error) {
+    return lost(error.what(), now);
+  }
+  path_ = fmt::format("from {} {} to {} {}", pairs_->port().name(), toText(answer.senders_gid),
+                      textOf(answer.text), toText(answer.address.gid));
+  remote_ = {answer.slots_at, answer.headers_at, answer.key};
+  lent_.assign(view_.slot_count, nullptr);
+  sent_ = answer.posted;
+  state_ = State::open;
+  outage_.opened(now);
+  push();
+}
+
+void SendingEnd::tend(VerbsClock::time_point now) {
+  if (state_ == State::closed || state_ == State::idle) return;
+  if (context_.is_retired(peer_.rank)) return close();
+  if (state_ == State::open) {
+    const milliseconds limit = outage_.isOn() ? kSilenceAgain : kSilence;
+    if (queue_.isSilentFor(limit, now)) lost(fmt::format("no acknowledgement for {} ms", limit.count()), now);
+    return;
+  }
+  if (outage_.exceeds(context_.settings.recovery, now)) {
+    close();
+    return context_.fail(failure());
+  }
+  if (now < next_step_) return;
+  if (state_ == State::waiting) return greet(now);
+  lost("it does not answer", now);
+}
+
+void SendingEnd::drop() {
+  pairs_.reset();
+  memory_.reset();
+  lent_.clear();
+}
+
+void SendingEnd::lost(const std::string& problem, VerbsClock::time_point now) {
+  problem_ = path_.empty() ? problem : fmt::format("{}, {}", problem, path_);
+  drop();
+  if (context_.is_retired(peer_.rank)) {
+    state_ = State::closed;
+    return;
+  }
+  outage_.begin(now);
+  state_ = State::waiting;
+  // At once the first time; then less and less often.
+  const unsigned doublings = std::min(outage_.attempts() - 1, 8U);
+  next_step_ =
+      now + (doublings == 0 ? milliseconds(0) : std::min(kFirstBackoff * (1 << doublings), kLongestBackoff));
+}
+
+void SendingEnd::hear(const BrokenLetter& broken) {
+  if (broken.head.epoch != epoch_ || (state_ != State::open && state_ != State::greeting)) return;
+  lost(std::string(textOf(broken.text)), VerbsClock::now());
+}
+
+void SendingEnd::portFailed(const VerbsDevice* device, int port, const std::string& what) {
+  if (pairs_ == nullptr || pairs_->port().device.get() != device) return;
+  if (port != 0 && pairs_->port().number != port) return;
+  lost(what, VerbsClock::now());
+}
+
+void SendingEnd::close() {
+  state_ = State::closed;
+  drop();
+}
+
+std::string SendingEnd::failure() const {
+  return fmt::format(
+      "no RDMA connection to {} for {} ms: {}. Are the ports of both hosts up and the cables in? "
+      "TUTTI_NET_RECOVERY allows for longer interruptions, NCCL_NET=Socket uses TCP",
+      peer_.name, context_.settings.recovery.count(), problem_);
+}
+
+// Slots.
+
+void SendingEnd::push() {
+  if (!hasUnsent()) return;
+  if (state_ == State::idle && !context_.is_retired(peer_.rank)) greet(VerbsClock::now());
+  while (state_ == State::open && hasUnsent()) {
+    const std::uint64_t end = posted();
+    if (!send(sent_, sent_ + 1 == end)) return;
+    ++sent_;
+  }
+}
+
+bool SendingEnd::send(std::uint64_t sequence, bool is_last) {
+  const std::uint64_t place = sequence % view_.slot_count;
+  const std::uint32_t pair = static_cast<std::uint32_t>(place % context_.settings.queue_pairs);
+  const SlotHeader& header = view_.header(sequence);
+  const std::uint32_t requests = header.bytes != 0 ? 2 : 1;
+  if (!queue_.hasRoom(pair, requests)) return false;
+
+  // Memory that the user registered is read in place; other memory of the user passes through the slot.
+  std::span<const std::byte> data(view_.slot(sequence), header.bytes);
+  std::uint32_t key = memory_->localKey();
+  ResultPlace result{std::bit_cast<std::uint64_t>(view_.slot(sequence)), memory_->remoteKey()};
+  if (header.kind == SlotKind::address && header.bytes != 0) {
+    const std::span<const std::byte> users(std::bit_cast<const std::byte*>(header.from), header.bytes);
+    if (auto region = context_.user_memory.find(pairs_->port().device, users)) {
+      data = users;
+      key = region->localKey();
+      lent_[place] = std::move(region);
+    } else if (users.data() != data.data()) {
+      std::memcpy(view_.slot(sequence), users.data(), users.size());
+    }
+  }
+  if (header.returns == 0) result = {};
+  SlotHeader wire = toWireHeader(header, result, data, context_.checksums);
+
+  const bool is_signalled = is_last || queue_.wantsSignal(pair);
+  ibv_sge data_piece = piece(std::bit_cast<std::uint64_t>(data.data()), data.size(), key);
+  ibv_sge header_piece = piece(std::bit_cast<std::uint64_t>(&wire), sizeof(wire), 0);
+  ibv_send_wr last{};
+  last.wr_id = queue_.ticketAfter(pair, requests);
+  last.sg_list = &header_piece;
+  last.num_sge = 1;
+  last.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  last.send_flags = is_signalled ? IBV_SEND_INLINE | IBV_SEND_SIGNALED : IBV_SEND_INLINE;
+  last.imm_data = htonl(static_cast<std::uint32_t>(sequence));
+  last.wr.rdma.remote_addr = remote_.headers_at + place * sizeof(SlotHeader);
+  last.wr.rdma.rkey = remote_.key;
+  ibv_send_wr first{};
+  first.next = &last;
+  first.sg_list = &data_piece;
+  first.num_sge = 1;
+  first.opcode = IBV_WR_RDMA_WRITE;
+  first.wr.rdma.remote_addr = remote_.slots_at + place * view_.slot_bytes;
+  first.wr.rdma.rkey = remote_.key;
+  if (!pairs_->post(pair, requests == 2 ? first : last)) {
+    lost("the send queue takes no more", VerbsClock::now());
+    return false;
+  }
+  queue_.posted(pair, requests, is_signalled, VerbsClock::now());
+  return true;
+}
+
+// Acknowledgements and credits.
+
+bool SendingEnd::receive() {
+  if (state_ != State::open) return false;
+  std::array<ibv_wc, 16> completions;
+  bool has_any = false;
+  while (state_ == State::open) {
+    const std::span some = pairs_->poll(completions);
+    if (some.empty()) break;
+    has_any = true;
+    const auto now = VerbsClock::now();
+    for (const ibv_wc& completion : some) {
+      if (completion.status != IBV_WC_SUCCESS) {
+        lost(explain(pairs_->causeOf(some)), now);
+      } else {
+        take(completion, now);
+      }
+      if (state_ != State::open) break;
+    }
+  }
+  return has_any;
+}
+
+void SendingEnd::take(const ibv_wc& completion, VerbsClock::time_point now) {
+  if (outage_.isOn() && context_.note) {
+    context_.note(fmt::format("RDMA to {} broke ({}) and goes on {}; nothing is lost or delivered twice",
+                              peer_.name, problem_, path_));
+  }
+  outage_.end();
+  if ((completion.opcode & IBV_WC_RECV) == 0) return queue_.completed(completion.wr_id, now);
+  if (!pairs_->postReceive(0)) return lost("the receive queue takes no more", now);
+  if (!takeCredit(ntohl(completion.imm_data))) lost("a credit makes no sense", now);
+}
+
+/// `low`: the lower half of the count of released slots.
+bool SendingEnd::takeCredit(std::uint32_t low) {
+  const std::uint64_t before = released();
+  const std::uint64_t after = before + static_cast<std::uint32_t>(low - static_cast<std::uint32_t>(before));
+  if (after > sent_) return false;
+  for (std::uint64_t sequence = before; sequence < after; ++sequence) {
+    if (!bringHome(sequence)) return false;
+    lent_[sequence % view_.slot_count].reset();
+  }
+  // Results are where they belong; pairs with the acquire in reserve and drain.
+  view_.released->value.store(after, std::memory_order_release);
+  return true;
+}
+
+/// A result came into the slot; the user wants it elsewhere.
+bool SendingEnd::bringHome(std::uint64_t sequence) {
+  const SlotHeader& header = view_.header(sequence);
+  if (header.returns == 0 || header.kind == SlotKind::inline_data) return true;
+  std::memcpy(std::bit_cast<std::byte*>(header.to), view_.slot(sequence), header.bytes);
+  return true;
+}
+
+void SendingEnd::arm() {
+  if (pairs_ != nullptr && state_ == State::open) pairs_->arm();
+}
+
+bool SendingEnd::isSettled() const {
+  if (state_ == State::closed || (state_ == State::idle && !hasUnsent())) return true;
+  return state_ == State::open && !hasUnsent() && !queue_.isBusy();
+}
+
+void SendingEnd::sayBye() {
+  if (state_ == State::idle) return;
+  ByeLetter bye{.head = {LetterKind::bye, peer_.lane, epoch_, 1}, .posted = posted()};
+  context_.tell(peer_.rank, toLetter(bye));
+  close();
+}
+
+}  // namespace tutti

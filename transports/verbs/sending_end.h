@@ -1,0 +1,106 @@
+// The sender's end of an RDMA link. It connects when there is something to send, and again whenever the
+// connection breaks. A slot stays in the ring until its credit has come, so the ring is all that is needed to
+// send again.
+//
+//   idle ──► greeting ──► open ──► closed (bye)
+//               ▲  │        │
+//               │  ▼        ▼
+//             waiting ◄─── lost ──► closed (not healed in time, or the peer is gone)
+//
+// A slot is two writes on one queue pair: its data into the receiver's slot, then its header with an
+// immediate, by which the receiver learns of it. A credit is an empty write with an immediate the other way,
+// behind the results it covers.
+//
+// Used by the thread that drives the network, only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/core/link.h"
+#include "transports/verbs/link_context.h"
+#include "transports/verbs/queue_pairs.h"
+#include "transports/verbs/send_queue.h"
+#include "transports/verbs/wire_header.h"
+
+namespace tutti {
+
+class SendingEnd {
+ public:
+  /// `own` is all memory of this side of the link, which devices are to reach.
+  SendingEnd(const VerbsContext& context, const LinkView& view, std::span<std::byte> own, VerbsLinkPeer peer);
+
+  const LinkView& view() const { return view_; }
+  bool isIdle() const { return state_ == State::idle; }
+  bool isTransient() const { return state_ == State::greeting || state_ == State::waiting; }
+  bool hasUnsent() const { return sent_ < posted(); }
+  /// Something is left to do that no event may tell of.
+  bool isPending() const {
+    return isTransient() || (state_ == State::open && (hasUnsent() || queue_.isBusy()));
+  }
+  /// Nothing is owed to the peer, or it will never want it.
+  bool isSettled() const;
+
+  /// Sends what is posted; connects where there is no connection yet.
+  void push();
+  /// Takes acknowledgements, credits and results. True if there were any.
+  bool receive();
+  /// A connection that is being made, and time's limits.
+  void tend(VerbsClock::time_point now);
+  void arm();
+
+  // What the peer says.
+  void hear(const AnswerLetter& answer);
+  void hear(const BrokenLetter& broken);
+  /// The port of the connection, or its device, is of no use any more; nullptr: any.
+  void portFailed(const VerbsDevice* device, int port, const std::string& what);
+
+  /// Ends the link in good order: nothing may be posted any more.
+  void sayBye();
+  void close();
+
+ private:
+  enum class State { idle, greeting, waiting, open, closed };
+
+  struct Remote {
+    std::uint64_t slots_at = 0;
+    std::uint64_t headers_at = 0;
+    std::uint32_t key = 0;
+  };
+
+  std::uint64_t posted() const { return view_.posted->value.load(std::memory_order_acquire); }
+  std::uint64_t released() const { return view_.released->value.load(std::memory_order_relaxed); }
+  const VerbsPort& port() const;
+  void greet(VerbsClock::time_point now);
+  void lost(const std::string& problem, VerbsClock::time_point now);
+  void drop();
+  bool send(std::uint64_t sequence, bool is_last);
+  void take(const ibv_wc& completion, VerbsClock::time_point now);
+  bool takeCredit(std::uint32_t low);
+  bool bringHome(std::uint64_t sequence);
+  std::string failure() const;
+
+  const VerbsContext& context_;
+  LinkView view_;
+  std::span<std::byte> own_;
+  VerbsLinkPeer peer_;
+  State state_ = State::idle;
+  std::uint64_t epoch_ = 0;
+  std::unique_ptr<RegisteredMemory> memory_;
+  std::unique_ptr<QueuePairs> pairs_;
+  SendQueue queue_;
+  Remote remote_;
+  std::uint64_t sent_ = 0;
+  std::vector<std::shared_ptr<RegisteredMemory>> lent_;  ///< by slot: user memory that the device works on
+
+  Outage outage_;
+  VerbsClock::time_point next_step_{};  ///< waiting: greets; greeting: gives this attempt up
+  std::string problem_;
+  std::string path_;  ///< both ends' ports and addresses, for messages
+};
+
+}  // namespace tutti
