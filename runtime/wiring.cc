@@ -298,7 +298,7 @@ class Wirer {
                    .slot_count = std::max(kNetworkSlots, wiring_.shape.slot_count),
                    .slot_bytes = wiring_.shape.slot_bytes,
                    .checksums = settings_.network.has_checksums,
-                   .reconnect_timeout = settings_.network.reconnect_timeout,
+                   .recovery = settings_.network.recovery,
                    .fail = request_.fail,
                    .note = logAt(LogLevel::warn),
                    .faults = settings_.network.faults});

@@ -229,9 +229,11 @@ constexpr Row kRows[] = {
       "kernel's "
       "boot id"},
      [](Settings& s, const Row&, std::string_view v) { s.network.host_id = v; }},
-    {{"TUTTI_RECONNECT_TIMEOUT", "10",
-      "seconds within which a lost connection between live ranks must be healed"},
-     [](Settings& s, const Row& r, std::string_view v) { s.network.reconnect_timeout = seconds(r, v); }},
+    {{"TUTTI_NET_RECOVERY", "5",
+      "seconds within which a broken connection between live ranks on different hosts must be replaced"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       s.network.recovery = s.rdma.recovery = seconds(r, v);
+     }},
     {{"TUTTI_CHECKSUM", "0",
       "1: data on network links carries a checksum of its own; what was altered on its way is sent again; "
       "equal "
@@ -294,9 +296,6 @@ constexpr Row kRows[] = {
      [](Settings& s, const Row& r, std::string_view v) {
        s.rdma.queue_pairs = static_cast<std::uint32_t>(wholeNumber(r, v, 1, 8));
      }},
-    {{"TUTTI_NET_RECOVERY", "5",
-      "seconds within which a broken RDMA connection between live ranks must be replaced"},
-     [](Settings& s, const Row& r, std::string_view v) { s.rdma.recovery = seconds(r, v); }},
     {{"TUTTI_FAULTS", "", "faults to inject into TCP links, for tests; see transports/README.md"},
      [](Settings& s, const Row&, std::string_view v) { s.network.faults = v; }},
     {{"NCCL_DEBUG", "NONE", "what is logged: NONE, VERSION, WARN, INFO or TRACE"},

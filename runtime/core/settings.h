@@ -24,17 +24,17 @@ enum class LogLevel : std::uint8_t { none, version, warn, info, trace };
 
 /// How ranks of several hosts find and reach each other.
 struct NetworkSettings {
-  std::string interfaces;                       ///< which interfaces to use, as written; empty: chosen
-  std::string family;                           ///< "AF_INET", "AF_INET6"; empty: either
-  std::uint16_t first_port = 0;                 ///< of the ports that ranks listen on; 0: any free one
-  std::uint16_t last_port = 0;                  ///< included
-  std::string comm_id;                          ///< HOST:PORT where rank 0 listens; empty: the id tells
-  std::string secret_file;                      ///< whose contents ranks prove to know
-  bool is_insecure = false;                     ///< joining by comm_id without a secret is allowed
-  std::string host_id;                          ///< what distinguishes this host; empty: the kernel's boot id
-  std::chrono::milliseconds reconnect_timeout;  ///< a lost connection must be healed within
-  bool has_checksums = false;  ///< data on network links carries a checksum; equal on all ranks
-  std::string faults;          ///< injected into network links, for tests; see transports/faulty
+  std::string interfaces;                    ///< which interfaces to use, as written; empty: chosen
+  std::string family;                        ///< "AF_INET", "AF_INET6"; empty: either
+  std::uint16_t first_port = 0;              ///< of the ports that ranks listen on; 0: any free one
+  std::uint16_t last_port = 0;               ///< included
+  std::string comm_id;                       ///< HOST:PORT where rank 0 listens; empty: the id tells
+  std::string secret_file;                   ///< whose contents ranks prove to know
+  bool is_insecure = false;                  ///< joining by comm_id without a secret is allowed
+  std::string host_id;                       ///< what distinguishes this host; empty: the kernel's boot id
+  std::chrono::milliseconds recovery{5000};  ///< a broken connection must be replaced within
+  bool has_checksums = false;                ///< data on network links carries a checksum; equal on all ranks
+  std::string faults;  ///< injected into network links, for tests; see transports/faulty
 };
 
 /// Which network carries what goes to other hosts.

@@ -160,10 +160,9 @@ TEST_F(Interfaces, TheWrongOneIsAnError) {
 
 TEST_F(Interfaces, TheWrongOneOfARankIsAnErrorOfBoth) {
   for (const int wrong : {0, 1}) {
-    const auto results =
-        run(*hosts_, {.arguments = {"conform", "39"},
-                      .common = {{"TUTTI_INIT_TIMEOUT", "4"}, {"TUTTI_RECONNECT_TIMEOUT", "3"}},
-                      .by_rank = {{wrong, {{"NCCL_SOCKET_IFNAME", "eth9"}}}}});
+    const auto results = run(*hosts_, {.arguments = {"conform", "39"},
+                                       .common = {{"TUTTI_INIT_TIMEOUT", "4"}, {"TUTTI_NET_RECOVERY", "3"}},
+                                       .by_rank = {{wrong, {{"NCCL_SOCKET_IFNAME", "eth9"}}}}});
     for (const auto& result : results) {
       expectFails(result, seconds(10));
       expectSays(result, fmt::format("10.99.0.{}", wrong + 1));

@@ -125,7 +125,7 @@ std::vector<std::string> failuresWithin(const Cluster& cluster, milliseconds lim
 }
 
 TEST(TcpHealing, PeerThatIsGoneIsNamed) {
-  const TcpOptions options{.slot_count = 4, .slot_bytes = 64, .reconnect_timeout = milliseconds(300)};
+  const TcpOptions options{.slot_count = 4, .slot_bytes = 64, .recovery = milliseconds(300)};
   Cluster cluster = makeCluster({options, options});
   cluster.networks[1].reset();
   {
@@ -142,7 +142,7 @@ TEST(TcpHealing, PeerThatIsGoneIsNamed) {
 
 /// Both directions were in use when the peer vanished without a word.
 TEST(TcpHealing, VanishedPeerFailsBothLinks) {
-  const TcpOptions options{.slot_count = 4, .slot_bytes = 64, .reconnect_timeout = milliseconds(300)};
+  const TcpOptions options{.slot_count = 4, .slot_bytes = 64, .recovery = milliseconds(300)};
   for (const bool is_retired : {false, true}) {
     Cluster cluster = makeCluster({options, options});
     const auto side = [&](int self) {
@@ -159,7 +159,7 @@ TEST(TcpHealing, VanishedPeerFailsBothLinks) {
 }
 
 TEST(TcpHealing, WrongSecretOfThePeerIsAFailureInWords) {
-  const TcpOptions options{.slot_count = 4, .slot_bytes = 64, .reconnect_timeout = milliseconds(300)};
+  const TcpOptions options{.slot_count = 4, .slot_bytes = 64, .recovery = milliseconds(300)};
   Cluster cluster = makeCluster({options, options});
   // Somebody else listens there now.
   test::Listener other = test::listenOnLoopback();

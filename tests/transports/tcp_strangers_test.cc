@@ -149,7 +149,7 @@ TEST(TcpStrangers, OlderGreetingIsFenced) {
 TEST(TcpStrangers, ViolationsOfTheProtocolAreCutOff) {
   for (int kind = 0; kind < 4; ++kind) {
     TcpOptions options = kOptions;
-    options.reconnect_timeout = milliseconds(100);
+    options.recovery = milliseconds(100);
     const Cluster cluster = makeCluster({options, options});
     Client client(cluster, test::secretOf(7));
     ASSERT_TRUE(client.prove());

@@ -23,7 +23,7 @@ struct LinkContext {
   int epoll;  ///< every socket is watched here, edge-triggered, under the token of its link
   int rank;
   bool checksums;
-  std::chrono::milliseconds reconnect_timeout;
+  std::chrono::milliseconds recovery;
   /// Whether the peer has left or died: nothing of it is missed any more.
   std::function<bool(int peer)> is_retired;
   /// A link cannot be healed.

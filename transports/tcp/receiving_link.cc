@@ -11,6 +11,8 @@
 
 namespace tutti {
 
+using std::chrono::milliseconds;
+
 ReceivingLink::ReceivingLink(const LinkContext& context, const LinkView& view, LinkPeer peer,
                              std::uint64_t token)
     : context_(context), view_(view), peer_(std::move(peer)), token_(token) {}
@@ -42,6 +44,7 @@ void ReceivingLink::attach(UniqueFd socket, const Bytes& rest, std::uint64_t epo
   state_ = State::open;
   is_readable_ = true;
   trouble_.opened(now);
+  silence_.restart();
   reader_.restart(rest);
   writer_.restart();
   push(Credits::all);
@@ -60,15 +63,22 @@ void ReceivingLink::lost(const std::string& problem) {
 }
 
 void ReceivingLink::tend(Clock::time_point now) {
+  if (state_ == State::open) {
+    // The connection is left to the sender: it may not learn that this end of it was given up.
+    if (silence_.lasts(socket_.get(), now) < kSilenceOfTcp + context_.recovery) return;
+    problem_ = "nothing was acknowledged";
+    state_ = State::lost;
+    trouble_.begin(now - context_.recovery - milliseconds(1));
+  }
   if (state_ != State::lost) return;
   if (context_.is_retired(peer_.rank)) return close();
-  if (!trouble_.exceeds(context_.reconnect_timeout, now)) return;
+  if (!trouble_.exceeds(context_.recovery, now)) return;
   close();
   context_.fail(
       fmt::format("the connection from {} at {} is lost, and was not made again for {} ms: {}. Is it alive, "
                   "and may it reach the ports of this host (firewall, NCCL_SOCKET_IFNAME)? "
-                  "TUTTI_RECONNECT_TIMEOUT allows for longer interruptions",
-                  peer_.name, toText(peer_.address), context_.reconnect_timeout.count(), problem_));
+                  "TUTTI_NET_RECOVERY allows for longer interruptions",
+                  peer_.name, toText(peer_.address), context_.recovery.count(), problem_));
 }
 
 void ReceivingLink::close() {

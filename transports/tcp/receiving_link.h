@@ -20,6 +20,7 @@
 #include "transports/tcp/frames.h"
 #include "transports/tcp/handshake.h"
 #include "transports/tcp/link_context.h"
+#include "transports/tcp/silence.h"
 
 namespace tutti {
 
@@ -35,7 +36,8 @@ class ReceivingLink final : private FrameReader::Frames, private FrameWriter::Fr
   bool owesCredits() const { return credited_ < released(); }
   /// Something is left to do that no event will tell of.
   bool isPending() const {
-    return isTransient() || is_readable_ || (isOpen() && (owesCredits() || owesBye()));
+    return isTransient() || is_readable_ ||
+           (isOpen() && (owesCredits() || owesBye() || silence_.isPossible()));
   }
   /// The slots are large; see SendingLink.
   bool isBulk() const { return usual_bytes_ >= FrameReader::kDirectBytes; }
@@ -102,6 +104,7 @@ class ReceivingLink final : private FrameReader::Frames, private FrameWriter::Fr
 
   bool has_credit_ = false;
 
+  Silence silence_;
   Trouble trouble_;
   std::string problem_;  ///< why there is no connection
 };

@@ -67,12 +67,15 @@ void SendingLink::dialNow(Clock::time_point now) {
 }
 
 void SendingLink::tend(Clock::time_point now) {
+  if (state_ == State::open && silence_.lasts(socket_.get(), now) >= kSilenceOfTcp) {
+    lost(fmt::format("nothing was acknowledged for {} ms", kSilenceOfTcp.count()), now);
+  }
   if (!isTransient()) return;
   if (context_.is_retired(peer_.rank)) return close();
   if (state_ == State::waiting && now >= dial_at_) dialNow(now);
   if (state_ == State::greeting) greet(now);
   if (state_ == State::greeting && now >= attempt_ends_) lost("it does not answer", now);
-  if (isTransient() && trouble_.exceeds(context_.reconnect_timeout, now)) {
+  if (isTransient() && trouble_.exceeds(context_.recovery, now)) {
     close();
     context_.fail(failure());
   }
@@ -126,6 +129,7 @@ void SendingLink::open(const Bytes& bytes, Clock::time_point now) {
   answered_ = answer->posted;
   sent_ = answer->posted;
   is_blocked_ = false;
+  silence_.restart();
   writer_.restart();
   reader_.restart(rest);
   push();
@@ -157,8 +161,8 @@ void SendingLink::close() {
 std::string SendingLink::failure() const {
   return fmt::format(
       "no connection to {} at {} for {} ms: {}. Is it alive, and may this host reach that port (firewall, "
-      "NCCL_SOCKET_IFNAME)? TUTTI_RECONNECT_TIMEOUT allows for longer interruptions",
-      peer_.name, toText(peer_.address), context_.reconnect_timeout.count(), problem_);
+      "NCCL_SOCKET_IFNAME)? TUTTI_NET_RECOVERY allows for longer interruptions",
+      peer_.name, toText(peer_.address), context_.recovery.count(), problem_);
 }
 
 // Slots.

@@ -24,6 +24,7 @@
 #include "transports/tcp/frame_writer.h"
 #include "transports/tcp/frames.h"
 #include "transports/tcp/link_context.h"
+#include "transports/tcp/silence.h"
 
 namespace tutti {
 
@@ -37,7 +38,9 @@ class SendingLink final : private FrameReader::Frames, private FrameWriter::Fram
   bool isTransient() const { return state_ == State::greeting || state_ == State::waiting; }
   bool hasUnsent() const { return sent_ < posted() || writer_.isInside() || owesBye(); }
   /// Something is left to do that no event will tell of.
-  bool isPending() const { return isTransient() || is_readable_ || (state_ == State::open && hasUnsent()); }
+  bool isPending() const {
+    return isTransient() || is_readable_ || (state_ == State::open && (hasUnsent() || silence_.isPossible()));
+  }
   /// Whether the executor may be waiting for something that comes from the peer on this link.
   bool isAwaited() const {
     const std::uint64_t back = released();
@@ -53,7 +56,7 @@ class SendingLink final : private FrameReader::Frames, private FrameWriter::Fram
   void push();
   /// Takes credits and results.
   void receive();
-  /// Moves a connection that is being made, and time's limits.
+  /// Moves a connection that is being made, ends one that is broken, and minds time's limits.
   void tend(Clock::time_point now);
   /// The socket has news.
   void wake() {
@@ -115,6 +118,7 @@ class SendingLink final : private FrameReader::Frames, private FrameWriter::Fram
   std::uint64_t awaited_ = 0;             ///< slots before this one are waited for by their sender
 
   Clock::time_point retry_at_;  ///< where is_blocked_: even without an event
+  Silence silence_;
   Trouble trouble_;
   Clock::time_point dial_at_;
   Clock::time_point attempt_ends_;

@@ -68,7 +68,7 @@ TcpNetwork::TcpNetwork(UniqueFd listener, const Secret& secret, int rank, std::v
           .epoll = epoll_.get(),
           .rank = rank,
           .checksums = options_.checksums,
-          .reconnect_timeout = options_.reconnect_timeout,
+          .recovery = options_.recovery,
           .is_retired =
               [this](int peer) {
                 return retired_[static_cast<std::size_t>(peer)].load(std::memory_order_relaxed) || has_ended_;
@@ -234,12 +234,12 @@ void TcpNetwork::service() {
   const auto now = Clock::now();
   if (door_->isBusy()) door_->tend(now);
   for (SendingLink* link : sending_) {
-    if (link->isTransient()) link->tend(now);
+    link->tend(now);
     if (link->hasUnsent()) link->push();
     if (link->isReadable()) link->receive();
   }
   for (ReceivingLink* link : receiving_) {
-    if (link->isTransient()) link->tend(now);
+    link->tend(now);
     if (link->isReadable()) link->receive();
   }
   deliverFailures();

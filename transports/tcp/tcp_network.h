@@ -45,8 +45,8 @@ struct TcpOptions {
   std::uint32_t lanes = 1;
   std::uint32_t slot_count = 8;
   std::uint32_t slot_bytes = 131072;
-  bool checksums = false;                              ///< of payloads; headers always carry a check
-  std::chrono::milliseconds reconnect_timeout{10000};  ///< a lost connection must be healed within
+  bool checksums = false;                    ///< of payloads; headers always carry a check
+  std::chrono::milliseconds recovery{5000};  ///< a lost connection must be healed within
   /// A link could not be healed: code and what to tell the user. Called by the thread that drives, while it
   /// drives, at most once per link. May call retire() and halt().
   std::function<void(ncclResult_t, const std::string&)> fail = {};
