@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include "tutti/error.h"
@@ -134,6 +135,12 @@ bool HcaRule::allows(const std::string& device, int port) const {
 
 VerbsPorts findVerbsPorts(const RdmaSettings& settings) {
   VerbsPorts found;
+  // Without a device libibverbs is not loaded: it is several libraries, which stay.
+  std::error_code no_folder;
+  if (std::filesystem::is_empty("/sys/class/infiniband", no_folder) || no_folder) {
+    found.why_not = "this host has no RDMA device (/sys/class/infiniband)";
+    return found;
+  }
   const Ibverbs* const verbs = ibverbs(&found.why_not);
   if (verbs == nullptr) return found;
   int count = 0;
