@@ -16,10 +16,12 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
+#include "runtime/core/link.h"
 #include "transports/verbs/queue_pairs.h"
 
 namespace tutti {
@@ -50,6 +52,8 @@ struct HelloLetter {
   std::uint64_t slots_at = 0;         ///< the sender's, for results
   std::uint32_t slots_key = 0;
   std::uint32_t is_ethernet = 0;
+  std::uint32_t turn = 0;  ///< whose of the receiver's ports it is, where several are as good
+  std::uint32_t reserved = 0;
   std::array<char, 64> port{};  ///< its name, for messages
 };
 static_assert(std::is_trivially_copyable_v<HelloLetter>);
@@ -76,6 +80,15 @@ struct ByeLetter {
   LetterHead head;
   std::uint64_t posted = 0;  ///< in all
 };
+
+// What a letter asks for that cannot be, for it is forged, of another version or garbled; "" where nothing is
+// wrong. Letters of earlier connections are no matter of these.
+std::string problemOf(const LetterHead& head);
+/// `view` is the receiver's.
+std::string problemOf(const HelloLetter& hello, const LinkView& view);
+/// `view` is the sender's, which greeted with so many queue pairs and these GIDs.
+std::string problemOf(const AnswerLetter& answer, const LinkView& view, std::uint32_t queue_pairs,
+                      std::span<const Gid> gids);
 
 using Letter = std::vector<std::uint8_t>;
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "runtime/core/settings.h"
+#include "transports/verbs/faults.h"
 #include "transports/verbs/letters.h"
 #include "transports/verbs/memory.h"
 
@@ -30,6 +31,22 @@ struct VerbsContext {
   std::function<void(const std::string&)> fail;
   std::function<void(const std::string&)> note;       ///< for people who look for trouble; may be empty
   std::function<void(const std::string&)> tell_path;  ///< for people who want to know how; may be empty
+};
+
+/// What a device reported that its links should know.
+struct VerbsEvent {
+  EventEffect effect = EventEffect::none;
+  const VerbsDevice* device = nullptr;
+  int port = 0;                       ///< port_lost, port_back
+  const QueuePairs* pairs = nullptr;  ///< pairs_lost
+  std::string text;                   ///< "mlx5_0:1: the port went down (IBV_EVENT_PORT_ERR). Is ..."
+
+  /// Whether a connection of these pairs is of no use any more.
+  bool ends(const QueuePairs& of) const {
+    if (effect == EventEffect::pairs_lost) return pairs == &of;
+    if (effect == EventEffect::device_lost) return device == of.port().device.get();
+    return effect == EventEffect::port_lost && device == of.port().device.get() && port == of.port().number;
+  }
 };
 
 struct VerbsLinkPeer {

@@ -17,7 +17,8 @@ constexpr std::uint32_t kPacketNumbers = 1U << 24;
 
 }  // namespace
 
-QueuePairs::QueuePairs(const VerbsPort& port, std::uint32_t count, QueueDepth depth)
+QueuePairs::QueuePairs(const VerbsPort& port, std::uint32_t count, QueueDepth depth,
+                       const RdmaSettings& settings)
     : port_(port), verbs_(port.device->verbs()), first_packet_(std::random_device()() % kPacketNumbers) {
   const auto require = [&](const void* made, const char* what, std::uint32_t wanted) {
     if (made != nullptr) return;
@@ -36,6 +37,7 @@ QueuePairs::QueuePairs(const VerbsPort& port, std::uint32_t count, QueueDepth de
   require(completions_, "making a completion queue", entries);
   for (std::uint32_t i = 0; i < count; ++i) {
     ibv_qp_init_attr wanted{};
+    wanted.qp_context = this;
     wanted.send_cq = wanted.recv_cq = completions_;
     wanted.qp_type = IBV_QPT_RC;
     wanted.cap.max_send_wr = depth.sends;
@@ -46,6 +48,18 @@ QueuePairs::QueuePairs(const VerbsPort& port, std::uint32_t count, QueueDepth de
     ibv_qp* const made = verbs_.create_qp(port_.device->domain(), &wanted);
     require(made, "making a queue pair", depth.sends);
     pairs_.push_back(made);
+    ibv_qp_attr init{};
+    init.qp_state = IBV_QPS_INIT;
+    init.pkey_index = settings.pkey_index;
+    init.port_num = port_.number;
+    init.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+    const int error =
+        verbs_.modify_qp(made, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    if (error == 0) continue;
+    close();
+    throw Error(ncclSystemError, fmt::format("{}: queue pair to INIT with the partition key at index {} "
+                                             "(NCCL_IB_PKEY): {} (errno {})",
+                                             port_.name(), settings.pkey_index, std::strerror(error), error));
   }
 }
 
@@ -76,16 +90,9 @@ void QueuePairs::connect(const Gid& mine, const QueuePairAddress& remote, const 
       throw Error(
           ncclSystemError,
           fmt::format("{}: queue pair to {}: {} (errno {}), from GID {} to GID {}. Do both ports have those "
-                      "addresses, and a route to each other (NCCL_IB_GID_INDEX, NCCL_IB_PKEY)?",
+                      "addresses, and a route to each other (NCCL_IB_GID_INDEX)?",
                       port_.name(), to, std::strerror(error), error, toText(mine), toText(remote.gid)));
     };
-    ibv_qp_attr init{};
-    init.qp_state = IBV_QPS_INIT;
-    init.pkey_index = settings.pkey_index;
-    init.port_num = port_.number;
-    init.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-    modify(init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, "INIT");
-
     ibv_qp_attr receive{};
     receive.qp_state = IBV_QPS_RTR;
     receive.path_mtu = std::min(port_.mtu, static_cast<ibv_mtu>(remote.mtu));
@@ -134,50 +141,9 @@ std::span<ibv_wc> QueuePairs::poll(std::span<ibv_wc> room) {
   return room.first(static_cast<std::size_t>(std::max(0, count)));
 }
 
-ibv_wc_status QueuePairs::causeOf(std::span<const ibv_wc> some) {
-  std::array<ibv_wc, 16> more;
-  while (!some.empty()) {
-    for (const ibv_wc& completion : some) {
-      if (completion.status != IBV_WC_SUCCESS && completion.status != IBV_WC_WR_FLUSH_ERR)
-        return completion.status;
-    }
-    some = poll(more);
-  }
-  return IBV_WC_WR_FLUSH_ERR;
-}
-
 void QueuePairs::arm() {
   if (is_armed_) return;
   is_armed_ = ::ibv_req_notify_cq(completions_, 0) == 0;
-}
-
-std::string explain(ibv_wc_status status) {
-  switch (status) {
-    case IBV_WC_RETRY_EXC_ERR:
-      return "no acknowledgement after all retries (IBV_WC_RETRY_EXC_ERR): is the peer's port up, its cable "
-             "in, UDP "
-             "port 4791 open for RoCE v2, the MTU the same along the way, and PFC set where packets are "
-             "lost? "
-             "NCCL_IB_TIMEOUT and NCCL_IB_RETRY_CNT allow for more";
-    case IBV_WC_RNR_RETRY_EXC_ERR:
-      return "the peer had no receive posted (IBV_WC_RNR_RETRY_EXC_ERR)";
-    case IBV_WC_REM_ACCESS_ERR:
-      return "the peer's device refused the write (IBV_WC_REM_ACCESS_ERR): its memory is not registered any "
-             "more, or "
-             "the key is of another registration";
-    case IBV_WC_REM_INV_REQ_ERR:
-      return "the peer's device refused the request (IBV_WC_REM_INV_REQ_ERR)";
-    case IBV_WC_REM_OP_ERR:
-      return "the peer's device failed (IBV_WC_REM_OP_ERR)";
-    case IBV_WC_LOC_PROT_ERR:
-      return "local memory is not registered (IBV_WC_LOC_PROT_ERR)";
-    case IBV_WC_LOC_QP_OP_ERR:
-      return "the local queue pair failed (IBV_WC_LOC_QP_OP_ERR): is the local port up?";
-    case IBV_WC_WR_FLUSH_ERR:
-      return "the queue pair had failed before (IBV_WC_WR_FLUSH_ERR)";
-    default:
-      return fmt::format("completion status {}; see ibv_poll_cq(3)", static_cast<int>(status));
-  }
 }
 
 }  // namespace tutti

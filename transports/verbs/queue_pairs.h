@@ -34,15 +34,16 @@ struct QueueDepth {
 /// Used by one thread at a time.
 class QueuePairs {
  public:
-  /// The completion queue's events carry this object's address. Throws Error.
-  QueuePairs(const VerbsPort& port, std::uint32_t count, QueueDepth depth);
+  /// Takes receives, and waits to be connected. Its events, and those of its completion queue, carry this
+  /// object's address. Throws Error.
+  QueuePairs(const VerbsPort& port, std::uint32_t count, QueueDepth depth, const RdmaSettings& settings);
   QueuePairs(const QueuePairs&) = delete;
   QueuePairs& operator=(const QueuePairs&) = delete;
   /// Nothing is read or written by the device any more, on this side.
   ~QueuePairs();
 
   QueuePairAddress address(const Gid& mine) const;
-  /// Ready to receive and to send. Throws Error.
+  /// Ready to receive and to send. Throws Error. May take seconds: see connecting.h.
   void connect(const Gid& mine, const QueuePairAddress& remote, const RdmaSettings& settings);
 
   const VerbsPort& port() const { return port_; }
@@ -54,9 +55,6 @@ class QueuePairs {
 
   /// Completions that have come, in `room`.
   std::span<ibv_wc> poll(std::span<ibv_wc> room);
-  /// The status that tells why a pair failed: the first among `some`, or what comes behind them, that is more
-  /// than "failed before".
-  ibv_wc_status causeOf(std::span<const ibv_wc> some);
   /// The next completion makes the channel readable.
   void arm();
   /// Its event was taken from the channel.
@@ -85,8 +83,5 @@ constexpr std::uint32_t slotsPerPair(std::uint32_t slots, std::uint32_t pairs) {
 inline ibv_sge piece(std::uint64_t address, std::size_t bytes, std::uint32_t key) {
   return {.addr = address, .length = static_cast<std::uint32_t>(bytes), .lkey = key};
 }
-
-/// What a completion's status means and what to look at, for people.
-std::string explain(ibv_wc_status status);
 
 }  // namespace tutti

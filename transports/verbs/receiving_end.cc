@@ -28,7 +28,9 @@ ReceivingEnd::Path ReceivingEnd::choosePath(const HelloLetter& hello) const {
   if (settings.address_family == "AF_INET6") rules.family = GidRules::Family::ipv6;
   const std::span theirs(hello.gids.data(), std::min<std::size_t>(hello.gid_count, kMostGids));
   Path best;
-  for (const VerbsPort& port : context_.ports) {
+  const std::size_t count = context_.ports.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const VerbsPort& port = context_.ports[(hello.turn + i) % count];
     if (port.is_ethernet != (hello.is_ethernet != 0) || !port.isActive()) continue;
     auto gids = chooseGids(port.gids, theirs, rules);
     if (!gids || (best.port != nullptr && gids->common_bits <= best.gids.common_bits)) continue;
@@ -39,81 +41,102 @@ ReceivingEnd::Path ReceivingEnd::choosePath(const HelloLetter& hello) const {
 
 void ReceivingEnd::hear(const HelloLetter& hello) {
   if (state_ == State::closed || hello.head.epoch <= epoch_) return;
-  const bool makes_sense = hello.released <= released() && hello.slot_count == view_.slot_count &&
-                           hello.slot_bytes == view_.slot_bytes && hello.queue_pairs >= 1 &&
-                           hello.queue_pairs <= kMostQueuePairs;
-  if (!makes_sense) return refuse(hello, "the greeting makes no sense");
+  const std::string problem = problemOf(hello, view_);
+  if (!problem.empty()) return refuse(hello.head.epoch, "the greeting is refused: " + problem);
   // Nothing of the old connection arrives after this.
   drop();
   epoch_ = hello.head.epoch;
   state_ = State::lost;
+  hello_ = hello;
   outage_.begin(VerbsClock::now());
-  const Path path = choosePath(hello);
+  Path path = choosePath(hello);
   if (path.port == nullptr) {
-    return refuse(hello,
-                  fmt::format("no port of this host has an address that goes with one of {} (NCCL_IB_HCA, "
-                              "NCCL_IB_GID_INDEX, NCCL_IB_ADDR_FAMILY, NCCL_IB_ADDR_RANGE)",
+    return refuse(epoch_,
+                  fmt::format("no port of this host that is up has an address that goes with one of {} "
+                              "(NCCL_IB_HCA, NCCL_IB_GID_INDEX, NCCL_IB_ADDR_FAMILY, NCCL_IB_ADDR_RANGE)",
                               textOf(hello.port)));
   }
   try {
-    answer(hello, path);
+    connect(std::move(path));
   } catch (const Error& error) {
     drop();
-    refuse(hello, error.what());
+    problem_ = error.what();
+    refuse(epoch_, problem_);
   }
 }
 
-void ReceivingEnd::answer(const HelloLetter& hello, const Path& path) {
-  pair_count_ = hello.queue_pairs;
-  const std::uint32_t per_pair = slotsPerPair(view_.slot_count, pair_count_);
+void ReceivingEnd::connect(Path path) {
+  const std::uint32_t count = hello_.queue_pairs;
+  const std::uint32_t per_pair = slotsPerPair(view_.slot_count, count);
   // A credit and a result for each slot may be under way, all on the first pair.
   const QueueDepth depth{.sends = 4 * view_.slot_count, .receives = per_pair};
   memory_ = std::make_unique<RegisteredMemory>(path.port->device, own_);
-  pairs_ = std::make_unique<QueuePairs>(*path.port, pair_count_, depth);
-  queue_.restart(pair_count_, depth.sends);
-  QueuePairAddress theirs = hello.address;
-  theirs.gid = path.gids.theirs;
-  pairs_->connect(path.gids.mine, theirs, context_.settings);
-  for (std::uint32_t pair = 0; pair < pair_count_; ++pair) {
+  pairs_ = std::make_shared<QueuePairs>(*path.port, count, depth, context_.settings);
+  for (std::uint32_t pair = 0; pair < count; ++pair) {
     for (std::uint32_t i = 0; i < per_pair; ++i) {
-      if (!pairs_->postReceive(pair)) throw Error(ncclSystemError, "posting receives failed");
+      if (!pairs_->postReceive(pair))
+        throw Error(ncclSystemError, path.port->name() + ": it takes no receives");
     }
   }
+  queue_.restart(count, depth.sends);
+  gids_ = std::move(path.gids);
+  QueuePairAddress theirs = hello_.address;
+  theirs.gid = gids_.theirs;
+  state_ = State::connecting;
+  connecting_.emplace(pairs_, gids_.mine, theirs, context_.settings);
+}
+
+void ReceivingEnd::tendConnecting(VerbsClock::time_point now) {
+  const auto problem = connecting_->result();
+  if (!problem) return;
+  connecting_.reset();
+  if (problem->empty()) return answer();
+  drop();
+  state_ = State::lost;
+  problem_ = *problem;
+  outage_.begin(now);
+  refuse(epoch_, problem_);
+}
+
+void ReceivingEnd::answer() {
+  const std::string port = pairs_->port().name();
   arrived_.assign(view_.slot_count, false);
-  remote_ = {hello.slots_at, hello.slots_key};
-  credited_ = hello.released;  // what was sent may not have arrived
-  path_ = fmt::format("from {} {} to {} {} ({})", textOf(hello.port), toText(theirs.gid), path.port->name(),
-                      toText(path.gids.mine), path.gids.why);
+  credited_ = hello_.released;  // what was sent may not have arrived
+  path_ = fmt::format("from {} {} to {} {} ({})", textOf(hello_.port), toText(gids_.theirs), port,
+                      toText(gids_.mine), gids_.why);
   state_ = State::open;
   outage_.opened(VerbsClock::now());
   AnswerLetter answer{.head = {LetterKind::answer, peer_.lane, epoch_, 0}, .posted = posted()};
-  answer.senders_gid = path.gids.theirs;
-  answer.address = pairs_->address(path.gids.mine);
+  answer.senders_gid = gids_.theirs;
+  answer.address = pairs_->address(gids_.mine);
   answer.slots_at = std::bit_cast<std::uint64_t>(view_.data);
   answer.headers_at = std::bit_cast<std::uint64_t>(view_.headers);
   answer.key = memory_->remoteKey();
-  setText(answer.text, path.port->name());
+  setText(answer.text, port);
   context_.tell(peer_.rank, toLetter(answer));
   if (context_.tell_path)
     context_.tell_path(fmt::format("RDMA with {}, lane {}: {}", peer_.name, peer_.lane, path_));
 }
 
-void ReceivingEnd::refuse(const HelloLetter& hello, const std::string& why) {
-  AnswerLetter answer{.head = {LetterKind::answer, peer_.lane, hello.head.epoch, 0}, .is_refused = 1};
+void ReceivingEnd::refuse(std::uint64_t epoch, const std::string& why) {
+  AnswerLetter answer{.head = {LetterKind::answer, peer_.lane, epoch, 0}, .is_refused = 1};
   setText(answer.text, why);
   context_.tell(peer_.rank, toLetter(answer));
 }
 
+/// The letter may overtake the last completions, though not by much: the sender had all its acknowledgements.
 void ReceivingEnd::hear(const ByeLetter& bye) {
-  // What is on its way by RDMA is there already: the sender had its acknowledgement.
-  if (bye.head.epoch == epoch_ && state_ == State::open) receive();
-  close();
+  if (bye.head.epoch != epoch_ || state_ == State::closed) return;
+  end_ = bye.posted;
+  end_by_ = VerbsClock::now() + kSilence;
+  receive();
+  if (hasEnded()) close();
 }
 
 void ReceivingEnd::lost(const std::string& problem, VerbsClock::time_point now) {
-  problem_ = fmt::format("{}, {}", problem, path_);
+  problem_ = path_.empty() ? problem : fmt::format("{}, {}", problem, path_);
   drop();
-  if (context_.is_retired(peer_.rank)) {
+  if (context_.is_retired(peer_.rank) || hasEnded()) {
     state_ = State::closed;
     return;
   }
@@ -124,18 +147,24 @@ void ReceivingEnd::lost(const std::string& problem, VerbsClock::time_point now) 
   context_.tell(peer_.rank, toLetter(broken));
 }
 
-void ReceivingEnd::portFailed(const VerbsDevice* device, int port, const std::string& what) {
-  if (pairs_ == nullptr || pairs_->port().device.get() != device) return;
-  if (port != 0 && pairs_->port().number != port) return;
-  lost(what, VerbsClock::now());
+void ReceivingEnd::hear(const VerbsEvent& event) {
+  if (pairs_ != nullptr && event.ends(*pairs_)) lost(event.text, VerbsClock::now());
 }
 
 void ReceivingEnd::tend(VerbsClock::time_point now) {
   if (state_ == State::closed || state_ == State::absent) return;
+  if (hasEnded()) return close();
   if (context_.is_retired(peer_.rank)) {
-    if (state_ == State::lost) close();
+    if (isTransient()) close();
     return;
   }
+  if (end_ && now > end_by_) {
+    close();
+    return context_.fail(
+        fmt::format("{} said good-bye on RDMA lane {} after {} slots, of which only {} came{}{}", peer_.name,
+                    peer_.lane, *end_, posted(), problem_.empty() ? "" : ": ", problem_));
+  }
+  if (state_ == State::connecting) tendConnecting(now);
   if (state_ == State::open) {
     if (queue_.isSilentFor(kSilence, now)) lost("no acknowledgement of credits for 2 s", now);
     return;
@@ -149,6 +178,8 @@ void ReceivingEnd::tend(VerbsClock::time_point now) {
 }
 
 void ReceivingEnd::drop() {
+  if (state_ == State::open) salvage();
+  connecting_.reset();
   pairs_.reset();
   memory_.reset();
 }
@@ -162,36 +193,65 @@ void ReceivingEnd::close() {
 
 bool ReceivingEnd::receive() {
   if (state_ != State::open) return false;
-  std::array<ibv_wc, 16> completions;
+  std::array<ibv_wc, 16> room;
+  std::optional<ibv_wc_status> failure;
   const std::uint64_t before = posted();
-  while (state_ == State::open) {
-    const std::span some = pairs_->poll(completions);
-    if (some.empty()) break;
-    const auto now = VerbsClock::now();
+  const auto now = VerbsClock::now();
+  for (auto some = pairs_->poll(room); !some.empty(); some = pairs_->poll(room)) {
     for (const ibv_wc& completion : some) {
       if (completion.status != IBV_WC_SUCCESS) {
-        lost(explain(pairs_->causeOf(some)), now);
-      } else {
-        take(completion, now);
+        failure = causeOf(failure, completion.status);
+      } else if (!take(completion, now)) {
+        return posted() != before;
       }
-      if (state_ != State::open) break;
     }
   }
+  if (failure) lost(explain(*failure), now);
   return posted() != before;
 }
 
-void ReceivingEnd::take(const ibv_wc& completion, VerbsClock::time_point now) {
+/// False if the connection was given up.
+bool ReceivingEnd::take(const ibv_wc& completion, VerbsClock::time_point now) {
   outage_.end();
-  if ((completion.opcode & IBV_WC_RECV) == 0) return queue_.completed(completion.wr_id, now);
-  const std::uint32_t low = ntohl(completion.imm_data);
+  if ((completion.opcode & IBV_WC_RECV) == 0) {
+    queue_.completed(completion.wr_id, now);
+    return true;
+  }
+  const auto place = arrive(ntohl(completion.imm_data));
+  if (!place) {
+    lost("a slot was written that was not free", now);
+  } else if (!pairs_->postReceive(static_cast<std::uint32_t>(*place % hello_.queue_pairs))) {
+    lost("the receive queue takes no more", now);
+  } else {
+    publish();
+  }
+  return state_ == State::open;
+}
+
+/// A connection is given up: what has come by it whole, and was acknowledged to the sender, counts; the
+/// sender may have ended since.
+void ReceivingEnd::salvage() {
+  std::array<ibv_wc, 16> completions;
+  state_ = State::lost;
+  for (std::span some = pairs_->poll(completions); !some.empty(); some = pairs_->poll(completions)) {
+    for (const ibv_wc& completion : some) {
+      const bool is_slot = completion.status == IBV_WC_SUCCESS && (completion.opcode & IBV_WC_RECV) != 0;
+      if (is_slot) arrive(ntohl(completion.imm_data));
+    }
+  }
+  publish();
+}
+
+/// A slot of which the lower half of the number is known was written whole. Returns its place; nothing where
+/// it is none of those that are to come: it came before, or is not the sender's yet.
+std::optional<std::uint64_t> ReceivingEnd::arrive(std::uint32_t low) {
   const std::uint64_t next = posted();
   const std::uint64_t sequence = next + static_cast<std::uint32_t>(low - static_cast<std::uint32_t>(next));
-  if (sequence >= released() + view_.slot_count) return lost("a slot that was not free was written", now);
+  if (sequence >= released() + view_.slot_count) return std::nullopt;
   const std::uint64_t place = sequence % view_.slot_count;
-  if (!pairs_->postReceive(static_cast<std::uint32_t>(place % pair_count_)))
-    return lost("the receive queue takes no more", now);
+  if (arrived_[place]) return std::nullopt;
   arrived_[place] = true;
-  publish();
+  return place;
 }
 
 /// In order, whichever queue pair they came on.
@@ -199,13 +259,16 @@ void ReceivingEnd::publish() {
   for (;;) {
     const std::uint64_t sequence = posted();
     const std::uint64_t place = sequence % view_.slot_count;
-    if (state_ != State::open || !arrived_[place]) return;
+    if (!arrived_[place]) return;
     arrived_[place] = false;
     const SlotHeader& header = view_.header(sequence);
     const bool fits = header.sequence == sequence && header.bytes <= view_.slot_bytes;
     if (!fits || !isIntactWire(header, {view_.slot(sequence), header.bytes}, context_.checksums)) {
-      return lost(fmt::format("slot {} was altered on its way; it is asked for again", sequence),
-                  VerbsClock::now());
+      if (state_ == State::open) {
+        lost(fmt::format("slot {} was altered on its way; it is asked for again", sequence),
+             VerbsClock::now());
+      }
+      return;
     }
     // Publishes slot and header, which the device wrote before its completion; pairs with the acquire in
     // await.
@@ -248,8 +311,9 @@ bool ReceivingEnd::sendCredit() {
     write.sg_list = &result;
     write.num_sge = 1;
     write.opcode = IBV_WR_RDMA_WRITE;
-    write.wr.rdma.remote_addr = header.to;
-    write.wr.rdma.rkey = header.to_region;
+    // Where it came from. Its header's key may be of a connection before this one.
+    write.wr.rdma.remote_addr = hello_.slots_at + sequence % view_.slot_count * view_.slot_bytes;
+    write.wr.rdma.rkey = hello_.slots_key;
     until = sequence + 1;
     break;
   }
@@ -260,8 +324,8 @@ bool ReceivingEnd::sendCredit() {
   credit.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   credit.send_flags = IBV_SEND_SIGNALED;
   credit.imm_data = htonl(static_cast<std::uint32_t>(until));
-  credit.wr.rdma.remote_addr = remote_.slots_at;
-  credit.wr.rdma.rkey = remote_.key;
+  credit.wr.rdma.remote_addr = hello_.slots_at;
+  credit.wr.rdma.rkey = hello_.slots_key;
   write.next = &credit;
   if (!pairs_->post(0, requests == 2 ? write : credit)) {
     lost("the send queue takes no more", VerbsClock::now());

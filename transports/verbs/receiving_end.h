@@ -1,21 +1,24 @@
 // The receiver's end of an RDMA link: the peer's device writes slots into the ring, completions say which;
 // credits and results go back on the first queue pair.
 //
-//   absent ──► open ──► closed (bye)
-//               │ ▲
-//               ▼ │ the sender greets again; the old connection is ended before it learns where to go on
-//              lost ──► closed (it did not come back in time, or is gone)
+//   absent ──► connecting ──► open ──► closed (bye)
+//               │   ▲          │
+//               ▼   │          ▼
+//              lost ◄──────────┘   the sender greets again; the old connection is ended before it learns
+//               └──► closed        where to go on (it did not come back in time, or is gone)
 //
 // Used by the thread that drives the network, only.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "runtime/core/link.h"
+#include "transports/verbs/connecting.h"
 #include "transports/verbs/link_context.h"
 #include "transports/verbs/queue_pairs.h"
 #include "transports/verbs/send_queue.h"
@@ -31,10 +34,10 @@ class ReceivingEnd {
 
   const LinkView& view() const { return view_; }
   bool isAbsent() const { return state_ == State::absent; }
-  bool isTransient() const { return state_ == State::lost; }
+  bool isTransient() const { return state_ == State::lost || state_ == State::connecting; }
   bool owesCredits() const { return credited_ < released(); }
   bool isPending() const {
-    return isTransient() || (state_ == State::open && (owesCredits() || queue_.isBusy()));
+    return isTransient() || (state_ == State::open && (owesCredits() || queue_.isBusy() || end_));
   }
   /// Nothing is owed to the peer, or it will never want it.
   bool isSettled() const;
@@ -49,18 +52,13 @@ class ReceivingEnd {
   // What the peer says.
   void hear(const HelloLetter& hello);
   void hear(const ByeLetter& bye);
-  /// As SendingEnd's.
-  void portFailed(const VerbsDevice* device, int port, const std::string& what);
+  void hear(const VerbsEvent& event);
 
   void close();
 
  private:
-  enum class State { absent, open, lost, closed };
+  enum class State { absent, connecting, open, lost, closed };
 
-  struct Remote {
-    std::uint64_t slots_at = 0;
-    std::uint32_t key = 0;
-  };
   struct Path {
     const VerbsPort* port = nullptr;
     GidPair gids;
@@ -69,10 +67,15 @@ class ReceivingEnd {
   std::uint64_t posted() const { return view_.posted->value.load(std::memory_order_relaxed); }
   std::uint64_t released() const { return view_.released->value.load(std::memory_order_acquire); }
   Path choosePath(const HelloLetter& hello) const;
-  void answer(const HelloLetter& hello, const Path& path);
-  void refuse(const HelloLetter& hello, const std::string& why);
-  void take(const ibv_wc& completion, VerbsClock::time_point now);
+  void connect(Path path);
+  void tendConnecting(VerbsClock::time_point now);
+  void answer();
+  void refuse(std::uint64_t epoch, const std::string& why);
+  void salvage();
+  bool take(const ibv_wc& completion, VerbsClock::time_point now);
+  std::optional<std::uint64_t> arrive(std::uint32_t low);
   void publish();
+  bool hasEnded() const { return end_ && posted() >= *end_; }
   bool isDue() const;
   bool hasResult(std::uint64_t sequence) const;
   bool sendCredit();
@@ -86,12 +89,15 @@ class ReceivingEnd {
   State state_ = State::absent;
   std::uint64_t epoch_ = 0;
   std::unique_ptr<RegisteredMemory> memory_;
-  std::unique_ptr<QueuePairs> pairs_;
-  std::uint32_t pair_count_ = 1;
+  std::shared_ptr<QueuePairs> pairs_;
+  std::optional<Connecting> connecting_;
+  HelloLetter hello_;  ///< of the connection
+  GidPair gids_;
   SendQueue queue_;
-  Remote remote_;
-  std::vector<bool> arrived_;   ///< by slot: written whole, and not published yet
-  std::uint64_t credited_ = 0;  ///< slots whose credit is with the device
+  std::vector<bool> arrived_;         ///< by slot: written whole, and not published yet
+  std::uint64_t credited_ = 0;        ///< slots whose credit is with the device
+  std::optional<std::uint64_t> end_;  ///< the sender has said good-bye after so many slots
+  VerbsClock::time_point end_by_{};
   Outage outage_;
   std::string problem_;
   std::string path_;

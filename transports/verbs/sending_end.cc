@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -18,9 +19,17 @@ using std::chrono::milliseconds;
 
 /// For an answer, which comes by way of Watchers.
 constexpr milliseconds kAnswerWithin{3000};
+constexpr milliseconds kConnectedWithin{3000};
 constexpr milliseconds kFirstBackoff{20};
 constexpr milliseconds kLongestBackoff{500};
 constexpr std::uint32_t kRequestsPerSlot = 2;
+
+std::string silence(milliseconds limit) {
+  return fmt::format(
+      "no acknowledgement for {} ms. Is the peer's port up, its cable in, UDP port 4791 open for RoCE v2 "
+      "(firewall), the MTU the same along the way, and PFC set where packets are lost?",
+      limit.count());
+}
 
 }  // namespace
 
@@ -47,11 +56,14 @@ void SendingEnd::greet(VerbsClock::time_point now) {
   const std::uint32_t depth = 2 * kRequestsPerSlot * slotsPerPair(view_.slot_count, count);
   try {
     memory_ = std::make_unique<RegisteredMemory>(port.device, own_);
-    pairs_ =
-        std::make_unique<QueuePairs>(port, count, QueueDepth{.sends = depth, .receives = view_.slot_count});
+    pairs_ = std::make_shared<QueuePairs>(
+        port, count, QueueDepth{.sends = depth, .receives = view_.slot_count}, context_.settings);
+    for (std::uint32_t i = 0; i < view_.slot_count; ++i) {
+      if (!pairs_->postReceive(0)) throw Error(ncclSystemError, port.name() + ": it takes no receives");
+    }
   } catch (const Error& error) {
-    // Another port may do.
-    if (context_.ports.size() == 1) {
+    // Another port may do, or this one when it is back.
+    if (context_.ports.size() == 1 && !outage_.isOn()) {
       close();
       return context_.fail(
           fmt::format("rank {} cannot connect to {} by RDMA: {}", context_.rank, peer_.name, error.what()));
@@ -71,6 +83,9 @@ void SendingEnd::greet(VerbsClock::time_point now) {
   hello.slots_at = std::bit_cast<std::uint64_t>(view_.data);
   hello.slots_key = memory_->remoteKey();
   hello.is_ethernet = port.is_ethernet ? 1 : 0;
+  // All pairs of ports are tried in the end.
+  const auto ports = static_cast<std::uint32_t>(context_.ports.size());
+  hello.turn = peer_.lane + outage_.attempts() + outage_.attempts() / ports;
   setText(hello.port, port.name());
   state_ = State::greeting;
   next_step_ = now + kAnswerWithin;
@@ -81,21 +96,28 @@ void SendingEnd::hear(const AnswerLetter& answer) {
   if (state_ != State::greeting || answer.head.epoch != epoch_) return;
   const auto now = VerbsClock::now();
   if (answer.is_refused != 0) return lost(std::string(textOf(answer.text)), now);
-  if (answer.posted < released() || answer.posted > std::max(sent_, posted()))
-    return lost("its answer makes no sense", now);
-  try {
-    pairs_->connect(answer.senders_gid, answer.address, context_.settings);
-    for (std::uint32_t i = 0; i < view_.slot_count; ++i) {
-      if (!pairs_->postReceive(0)) throw Error(ncclSystemError, "posting receives failed");
-    }
-  } catch (const Error& error) {
-    return lost(error.what(), now);
-  }
-  path_ = fmt::format("from {} {} to {} {}", pairs_->port().name(), toText(answer.senders_gid),
-                      textOf(answer.text), toText(answer.address.gid));
-  remote_ = {answer.slots_at, answer.headers_at, answer.key};
+  const std::string problem = problemOf(answer, view_, context_.settings.queue_pairs, pairs_->port().gids);
+  if (!problem.empty()) return lost("its answer is refused: " + problem, now);
+  answer_ = answer;
+  state_ = State::connecting;
+  next_step_ = now + kConnectedWithin;
+  connecting_.emplace(pairs_, answer.senders_gid, answer.address, context_.settings);
+}
+
+void SendingEnd::tendConnecting(VerbsClock::time_point now) {
+  const auto problem = connecting_->result();
+  if (!problem) return;
+  connecting_.reset();
+  if (!problem->empty()) return lost(*problem, now);
+  open(now);
+}
+
+void SendingEnd::open(VerbsClock::time_point now) {
+  path_ = fmt::format("from {} {} to {} {}", pairs_->port().name(), toText(answer_.senders_gid),
+                      textOf(answer_.text), toText(answer_.address.gid));
+  remote_ = {answer_.slots_at, answer_.headers_at, answer_.key};
   lent_.assign(view_.slot_count, nullptr);
-  sent_ = answer.posted;
+  sent_ = answer_.posted;
   state_ = State::open;
   outage_.opened(now);
   push();
@@ -106,19 +128,22 @@ void SendingEnd::tend(VerbsClock::time_point now) {
   if (context_.is_retired(peer_.rank)) return close();
   if (state_ == State::open) {
     const milliseconds limit = outage_.isOn() ? kSilenceAgain : kSilence;
-    if (queue_.isSilentFor(limit, now)) lost(fmt::format("no acknowledgement for {} ms", limit.count()), now);
+    if (queue_.isSilentFor(limit, now)) lost(silence(limit), now);
     return;
   }
+  if (state_ == State::connecting) tendConnecting(now);
+  if (!isTransient()) return;
   if (outage_.exceeds(context_.settings.recovery, now)) {
     close();
     return context_.fail(failure());
   }
   if (now < next_step_) return;
   if (state_ == State::waiting) return greet(now);
-  lost("it does not answer", now);
+  lost(state_ == State::greeting ? "it does not answer" : "the peer's hardware address is not found", now);
 }
 
 void SendingEnd::drop() {
+  connecting_.reset();
   pairs_.reset();
   memory_.reset();
   lent_.clear();
@@ -140,14 +165,13 @@ void SendingEnd::lost(const std::string& problem, VerbsClock::time_point now) {
 }
 
 void SendingEnd::hear(const BrokenLetter& broken) {
-  if (broken.head.epoch != epoch_ || (state_ != State::open && state_ != State::greeting)) return;
+  if (broken.head.epoch != epoch_ || pairs_ == nullptr) return;
   lost(std::string(textOf(broken.text)), VerbsClock::now());
 }
 
-void SendingEnd::portFailed(const VerbsDevice* device, int port, const std::string& what) {
-  if (pairs_ == nullptr || pairs_->port().device.get() != device) return;
-  if (port != 0 && pairs_->port().number != port) return;
-  lost(what, VerbsClock::now());
+void SendingEnd::hear(const VerbsEvent& event) {
+  if (pairs_ != nullptr && event.ends(*pairs_)) return lost(event.text, VerbsClock::now());
+  if (event.effect == EventEffect::port_back && state_ == State::waiting) next_step_ = VerbsClock::now();
 }
 
 void SendingEnd::close() {
@@ -169,14 +193,26 @@ void SendingEnd::push() {
   if (state_ == State::idle && !context_.is_retired(peer_.rank)) greet(VerbsClock::now());
   while (state_ == State::open && hasUnsent()) {
     const std::uint64_t end = posted();
-    if (!send(sent_, sent_ + 1 == end)) return;
+    if (!send(sent_, isLastOnPair(sent_, end))) return;
     ++sent_;
   }
 }
 
+std::uint32_t SendingEnd::pairOf(std::uint64_t sequence) const {
+  return static_cast<std::uint32_t>(sequence % view_.slot_count % context_.settings.queue_pairs);
+}
+
+/// Then it has to be acknowledged: silence is noticed by what is outstanding, on each queue pair.
+bool SendingEnd::isLastOnPair(std::uint64_t sequence, std::uint64_t end) const {
+  for (std::uint64_t next = sequence + 1; next < end; ++next) {
+    if (pairOf(next) == pairOf(sequence)) return false;
+  }
+  return true;
+}
+
 bool SendingEnd::send(std::uint64_t sequence, bool is_last) {
   const std::uint64_t place = sequence % view_.slot_count;
-  const std::uint32_t pair = static_cast<std::uint32_t>(place % context_.settings.queue_pairs);
+  const std::uint32_t pair = pairOf(sequence);
   const SlotHeader& header = view_.header(sequence);
   const std::uint32_t requests = header.bytes != 0 ? 2 : 1;
   if (!queue_.hasRoom(pair, requests)) return false;
@@ -218,7 +254,7 @@ bool SendingEnd::send(std::uint64_t sequence, bool is_last) {
   first.wr.rdma.remote_addr = remote_.slots_at + place * view_.slot_bytes;
   first.wr.rdma.rkey = remote_.key;
   if (!pairs_->post(pair, requests == 2 ? first : last)) {
-    lost("the send queue takes no more", VerbsClock::now());
+    lost(fmt::format("the send queue takes no more ({})", std::strerror(errno)), VerbsClock::now());
     return false;
   }
   queue_.posted(pair, requests, is_signalled, VerbsClock::now());
@@ -229,34 +265,39 @@ bool SendingEnd::send(std::uint64_t sequence, bool is_last) {
 
 bool SendingEnd::receive() {
   if (state_ != State::open) return false;
-  std::array<ibv_wc, 16> completions;
+  std::array<ibv_wc, 16> room;
+  std::optional<ibv_wc_status> failure;
   bool has_any = false;
-  while (state_ == State::open) {
-    const std::span some = pairs_->poll(completions);
-    if (some.empty()) break;
+  const auto now = VerbsClock::now();
+  for (auto some = pairs_->poll(room); !some.empty(); some = pairs_->poll(room)) {
     has_any = true;
-    const auto now = VerbsClock::now();
     for (const ibv_wc& completion : some) {
       if (completion.status != IBV_WC_SUCCESS) {
-        lost(explain(pairs_->causeOf(some)), now);
-      } else {
-        take(completion, now);
+        failure = causeOf(failure, completion.status);
+      } else if (!take(completion, now)) {
+        return true;
       }
-      if (state_ != State::open) break;
     }
   }
+  if (failure) lost(explain(*failure), now);
   return has_any;
 }
 
-void SendingEnd::take(const ibv_wc& completion, VerbsClock::time_point now) {
+/// False if the connection was given up.
+bool SendingEnd::take(const ibv_wc& completion, VerbsClock::time_point now) {
   if (outage_.isOn() && context_.note) {
     context_.note(fmt::format("RDMA to {} broke ({}) and goes on {}; nothing is lost or delivered twice",
                               peer_.name, problem_, path_));
   }
   outage_.end();
-  if ((completion.opcode & IBV_WC_RECV) == 0) return queue_.completed(completion.wr_id, now);
-  if (!pairs_->postReceive(0)) return lost("the receive queue takes no more", now);
-  if (!takeCredit(ntohl(completion.imm_data))) lost("a credit makes no sense", now);
+  if ((completion.opcode & IBV_WC_RECV) == 0) {
+    queue_.completed(completion.wr_id, now);
+  } else if (!pairs_->postReceive(0)) {
+    lost("the receive queue takes no more", now);
+  } else if (!takeCredit(ntohl(completion.imm_data))) {
+    lost("a credit makes no sense", now);
+  }
+  return state_ == State::open;
 }
 
 /// `low`: the lower half of the count of released slots.

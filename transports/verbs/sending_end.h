@@ -2,10 +2,10 @@
 // connection breaks. A slot stays in the ring until its credit has come, so the ring is all that is needed to
 // send again.
 //
-//   idle ──► greeting ──► open ──► closed (bye)
-//               ▲  │        │
-//               │  ▼        ▼
-//             waiting ◄─── lost ──► closed (not healed in time, or the peer is gone)
+//   idle ──► greeting ──► connecting ──► open ──► closed (bye)
+//               ▲  │          │            │
+//               │  ▼          ▼            ▼
+//             waiting ◄───────────────── lost ──► closed (not healed in time, or the peer is gone)
 //
 // A slot is two writes on one queue pair: its data into the receiver's slot, then its header with an
 // immediate, by which the receiver learns of it. A credit is an empty write with an immediate the other way,
@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "runtime/core/link.h"
+#include "transports/verbs/connecting.h"
 #include "transports/verbs/link_context.h"
 #include "transports/verbs/queue_pairs.h"
 #include "transports/verbs/send_queue.h"
@@ -36,7 +37,9 @@ class SendingEnd {
 
   const LinkView& view() const { return view_; }
   bool isIdle() const { return state_ == State::idle; }
-  bool isTransient() const { return state_ == State::greeting || state_ == State::waiting; }
+  bool isTransient() const {
+    return state_ == State::greeting || state_ == State::connecting || state_ == State::waiting;
+  }
   bool hasUnsent() const { return sent_ < posted(); }
   /// Something is left to do that no event may tell of.
   bool isPending() const {
@@ -56,15 +59,14 @@ class SendingEnd {
   // What the peer says.
   void hear(const AnswerLetter& answer);
   void hear(const BrokenLetter& broken);
-  /// The port of the connection, or its device, is of no use any more; nullptr: any.
-  void portFailed(const VerbsDevice* device, int port, const std::string& what);
+  void hear(const VerbsEvent& event);
 
   /// Ends the link in good order: nothing may be posted any more.
   void sayBye();
   void close();
 
  private:
-  enum class State { idle, greeting, waiting, open, closed };
+  enum class State { idle, greeting, connecting, waiting, open, closed };
 
   struct Remote {
     std::uint64_t slots_at = 0;
@@ -76,10 +78,14 @@ class SendingEnd {
   std::uint64_t released() const { return view_.released->value.load(std::memory_order_relaxed); }
   const VerbsPort& port() const;
   void greet(VerbsClock::time_point now);
+  void tendConnecting(VerbsClock::time_point now);
+  void open(VerbsClock::time_point now);
   void lost(const std::string& problem, VerbsClock::time_point now);
   void drop();
+  std::uint32_t pairOf(std::uint64_t sequence) const;
+  bool isLastOnPair(std::uint64_t sequence, std::uint64_t end) const;
   bool send(std::uint64_t sequence, bool is_last);
-  void take(const ibv_wc& completion, VerbsClock::time_point now);
+  bool take(const ibv_wc& completion, VerbsClock::time_point now);
   bool takeCredit(std::uint32_t low);
   bool bringHome(std::uint64_t sequence);
   std::string failure() const;
@@ -91,7 +97,9 @@ class SendingEnd {
   State state_ = State::idle;
   std::uint64_t epoch_ = 0;
   std::unique_ptr<RegisteredMemory> memory_;
-  std::unique_ptr<QueuePairs> pairs_;
+  std::shared_ptr<QueuePairs> pairs_;
+  std::optional<Connecting> connecting_;
+  AnswerLetter answer_;  ///< while connecting
   SendQueue queue_;
   Remote remote_;
   std::uint64_t sent_ = 0;

@@ -27,6 +27,23 @@ UniqueFd require(UniqueFd fd, const char* what) {
                                            what, std::strerror(errno), errno));
 }
 
+VerbsEvent readEvent(const VerbsDevice& device, const ibv_async_event& event) {
+  VerbsEvent told;
+  told.effect = effectOf(event.event_type);
+  told.device = &device;
+  std::string where = device.name();
+  if (told.effect == EventEffect::port_lost || told.effect == EventEffect::port_back) {
+    told.port = event.element.port_num;
+    where = fmt::format("{}:{}", where, told.port);
+  } else if (event.event_type == IBV_EVENT_CQ_ERR) {
+    told.pairs = static_cast<const QueuePairs*>(event.element.cq->cq_context);
+  } else if (told.effect == EventEffect::pairs_lost) {
+    told.pairs = static_cast<const QueuePairs*>(event.element.qp->qp_context);
+  }
+  told.text = fmt::format("{}: {}", where, explain(event.event_type));
+  return told;
+}
+
 std::size_t linkCount(const std::vector<std::string>& peers, std::uint32_t lanes) {
   const auto remote = std::ranges::count_if(peers, [](const std::string& peer) { return !peer.empty(); });
   return static_cast<std::size_t>(remote) * lanes * 2;
@@ -218,18 +235,24 @@ void VerbsNetwork::takeDeviceEvents() {
   for (const auto& device : devices_) {
     ibv_async_event event{};
     while (device->verbs().get_async_event(device->context(), &event) == 0) {
-      const int port = event.element.port_num;
-      const auto type = event.event_type;
-      const std::string what = device->verbs().event_type_str(type);
+      const VerbsEvent told = readEvent(*device, event);
       device->verbs().ack_async_event(&event);
-      const auto tell = [&](int failed_port, const std::string& text) {
-        for (SendingEnd* link : sending_) link->portFailed(device.get(), failed_port, text);
-        for (ReceivingEnd* link : receiving_) link->portFailed(device.get(), failed_port, text);
-      };
-      if (type == IBV_EVENT_PORT_ERR) tell(port, fmt::format("{}:{} went down", device->name(), port));
-      if (type == IBV_EVENT_DEVICE_FATAL) tell(0, fmt::format("device {} failed ({})", device->name(), what));
+      takeDeviceEvent(told);
     }
   }
+}
+
+void VerbsNetwork::takeDeviceEvent(const VerbsEvent& event) {
+  if (event.effect == EventEffect::none) return;
+  if (event.effect == EventEffect::device_lost) {
+    // Its descriptors would be readable for ever.
+    for (const int fd : {event.device->channel()->fd, event.device->eventFd()})
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  }
+  // Those of a connection's own are told with what became of it.
+  if (event.effect != EventEffect::pairs_lost && options_.note) options_.note("RDMA " + event.text);
+  for (SendingEnd* link : sending_) link->hear(event);
+  for (ReceivingEnd* link : receiving_) link->hear(event);
 }
 
 void VerbsNetwork::hear(int peer, std::span<const std::uint8_t> letter) {
@@ -253,27 +276,46 @@ void VerbsNetwork::takeLetters() {
 }
 
 void VerbsNetwork::read(const Received& received) {
+  const std::string problem = readLetter(received);
+  if (problem.empty() || !options_.note) return;
+  options_.note(
+      fmt::format("a letter of rank {} about RDMA connections is refused: {}", received.peer, problem));
+}
+
+/// What is wrong with it, or "".
+std::string VerbsNetwork::readLetter(const Received& received) {
   LetterHead head;
-  if (received.letter.size() < sizeof(head)) return;
+  if (received.letter.size() < sizeof(head)) return fmt::format("{} bytes", received.letter.size());
   std::memcpy(&head, received.letter.data(), sizeof(head));
-  const bool exists = received.peer >= 0 && received.peer < static_cast<int>(options_.peers.size()) &&
-                      head.lane < options_.lanes && hasLinks(received.peer);
-  if (!exists) return;
+  const bool is_peer = received.peer >= 0 && received.peer < static_cast<int>(options_.peers.size()) &&
+                       hasLinks(received.peer);
+  if (!is_peer) return "there are no links with that rank";
+  if (head.lane >= options_.lanes) return fmt::format("lane {} of {}", head.lane, options_.lanes);
+  std::string problem = problemOf(head);
+  if (!problem.empty()) return problem;
   Pair& links = pair(head.lane, received.peer);
-  if (head.to_receiver != 0 && links.inbound->isAbsent()) receiving_.push_back(links.inbound.get());
   const auto pass = [&]<class T>(const std::optional<T>& letter, auto& end) {
-    if (letter) end.hear(*letter);
+    if (letter) return end.hear(*letter);
+    problem = fmt::format("{} bytes instead of {}", received.letter.size(), sizeof(T));
   };
   switch (head.kind) {
     case LetterKind::hello:
-      return pass(readLetter<HelloLetter>(received.letter), *links.inbound);
+      pass(tutti::readLetter<HelloLetter>(received.letter), *links.inbound);
+      break;
     case LetterKind::answer:
-      return pass(readLetter<AnswerLetter>(received.letter), *links.outbound);
+      pass(tutti::readLetter<AnswerLetter>(received.letter), *links.outbound);
+      break;
     case LetterKind::broken:
-      return pass(readLetter<BrokenLetter>(received.letter), *links.outbound);
+      pass(tutti::readLetter<BrokenLetter>(received.letter), *links.outbound);
+      break;
     case LetterKind::bye:
-      return pass(readLetter<ByeLetter>(received.letter), *links.inbound);
+      pass(tutti::readLetter<ByeLetter>(received.letter), *links.inbound);
+      break;
   }
+  const bool is_new =
+      !links.inbound->isAbsent() && std::ranges::find(receiving_, links.inbound.get()) == receiving_.end();
+  if (is_new) receiving_.push_back(links.inbound.get());
+  return problem;
 }
 
 void VerbsNetwork::deliverFailures() {

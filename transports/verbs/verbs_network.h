@@ -82,8 +82,10 @@ class VerbsNetwork final : public RdmaNetwork {
   void takeEvents();
   void takeCompletionEvents();
   void takeDeviceEvents();
+  void takeDeviceEvent(const VerbsEvent& event);
   void takeLetters();
   void read(const Received& received);
+  std::string readLetter(const Received& received);
   void service();
   void arm();
   void flushCredits();
