@@ -27,7 +27,8 @@ class Guest : public testing::Test {
     std::ofstream(kernel / "release") << "1.2.3\n";
     fs::create_directories(fs::path(folder_.path()) / "temporary");
     // What the runner looks for, so that the test needs no packages.
-    for (const char* name : {"busybox", "cpio", "depmod", "xz", "zstd", "rdma", "apt-get"}) plant(name, "exit 1");
+    for (const char* name : {"busybox", "cpio", "depmod", "xz", "zstd", "rdma", "apt-get"})
+      plant(name, "exit 1");
     plant("uname", "echo x86_64");
   }
 
@@ -42,7 +43,8 @@ class Guest : public testing::Test {
   /// A QEMU that finds the folder of the run in $run, as the guest would its control folder.
   void plantQemu(const std::string& script) {
     plant("qemu-system-x86_64",
-          "for word; do [[ $word != local,id=control,path=* ]] || run=${word#*path=} && run=${run%%,*}; done\n" +
+          "for word; do [[ $word != local,id=control,path=* ]] || run=${word#*path=} && run=${run%%,*}; "
+          "done\n" +
               ("echo boot >>" + log() + "; echo $$ >" + log() + ".pid\n") + script);
   }
 
