@@ -21,7 +21,11 @@ using std::chrono::seconds;
 class Guest : public testing::Test {
  protected:
   Guest() {
-    const fs::path kernel = fs::path(folder_.path()) / "cache" / "1.2.3";
+    const std::string scripts = fs::path(TUTTI_GUEST).parent_path().string();
+    const std::string version =
+        runCommand({"sh", "-c", "cd " + scripts + " && cat prepare-guest guest-init | sha256sum | head -c 8"})
+            .out;
+    const fs::path kernel = fs::path(folder_.path()) / "cache" / ("1.2.3." + version);
     fs::create_directories(kernel);
     for (const char* name : {"busybox", "vmlinux", "initrd.cpio"}) std::ofstream(kernel / name) << name;
     std::ofstream(kernel / "release") << "1.2.3\n";
