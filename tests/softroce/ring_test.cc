@@ -1,0 +1,194 @@
+// The whole ring: two hosts of two ranks each, on host memory (shared memory inside, RDMA between) and on
+// emulated GPUs (CUDA IPC inside, RDMA between).
+//
+// Reference runs before, outside the guest, with TCP between the hosts, and keeps what came out. So kernels
+// are translated, too, which would take for ever under QEMU. Ring runs in the guest: the same bits must come
+// out. The guest has four hosts, for Switch.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/harness/command.h"
+#include "tests/harness/rank_group.h"
+#include "tests/harness/scratch_directory.h"
+
+namespace tutti::test {
+namespace {
+
+using std::chrono::seconds;
+using Arguments = std::vector<std::string>;
+
+constexpr int kSteps = 5;
+/// What programs can work on in this build.
+Arguments memories() { return TUTTI_HAS_GPUS ? Arguments{"host", "cuda"} : Arguments{"host"}; }
+
+std::string contentOf(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+int count(const std::string& text, const std::string& expression) {
+  const std::regex wanted(expression);
+  return static_cast<int>(std::distance(std::sregex_iterator(text.begin(), text.end(), wanted), {}));
+}
+
+/// Runs of four ranks on two hosts, with `net` between them; their log is apart from what they print.
+class FourRanks : public testing::Test {
+ protected:
+  explicit FourRanks(std::string net) : net_(std::move(net)) {}
+
+  /// `program` on `memory`, which must succeed. Host h has the RDMA device hHr0.
+  std::string run(const std::string& memory, const std::string& program, const Arguments& arguments,
+                  const std::map<std::string, std::string>& more = {}) {
+    Arguments all{"tutti-run", "-n", "4", "--hosts", "2"};
+    if (memory == "cuda") all.insert(all.end(), {"--emulate-gpus", "2"});
+    all.insert(all.end(), {"sh", "-c", R"(NCCL_IB_HCA="=h${NODE_RANK}r0" exec "$0" "$@")"});
+    all.push_back(programFolder() + "/" + program);
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    std::map<std::string, std::string> environment{{"NCCL_NET", net_},
+                                                   {"NCCL_ALGO", "Ring"},
+                                                   {"NCCL_DEBUG", "INFO"},
+                                                   {"NCCL_DEBUG_FILE", log_.path() + "/log"},
+                                                   {"TUTTI_DEVICE", memory}};
+    environment.insert(more.begin(), more.end());
+    const CommandResult result = runCommand(all, environment, seconds(120));
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err << contentOf(log_.path() + "/log");
+    EXPECT_EQ(result.err, "");
+    expectLinks(memory);
+    return result.out;
+  }
+
+  /// All four said how they reach the one on their host, and the two on the other.
+  void expectLinks(const std::string& memory) {
+    const std::string log = contentOf(log_.path() + "/log");
+    const std::string between = net_ == "IB" ? R"(RDMA \(h[01]r0:1\))" : "tcp";
+    if (memory == "cuda") {
+      EXPECT_EQ(count(log, R"(rank \d by CUDA IPC)"), 4) << log;
+      EXPECT_EQ(count(log, R"(ranks \d-\d by network \()" + between + R"(\))"), 4) << log;
+    } else {
+      EXPECT_EQ(count(log, R"(joined a communicator of 4: 1 peer\(s\) by shm)"), 4) << log;
+      EXPECT_EQ(count(log, R"(2 peer\(s\) on 1 other host\(s\) by )" + between), 4) << log;
+    }
+    EXPECT_GT(count(log, ": ring over slots of"), 0) << log;
+    std::filesystem::remove(log_.path() + "/log");
+  }
+
+  /// What all ranks agree on after the last step.
+  std::string hashAfterTraining(const std::string& memory) {
+    const std::string report = log_.path() + "/report.json";
+    const std::string steps = std::to_string(kSteps);
+    const std::string out = run(memory, "tutti-train",
+                                {"--device", memory, "--steps", steps, "--hidden", "24", "--embedding", "6",
+                                 "--context", "4", "--batch", "16", "--json", report});
+    EXPECT_NE(out.find("replicas identical after every step: yes (5/5)"), std::string::npos) << out;
+    const auto document = nlohmann::json::parse(contentOf(report), nullptr, false);
+    const auto hashes = document["steps"][kSteps]["hashes"].get<Arguments>();
+    EXPECT_EQ(hashes, Arguments(4, hashes.at(0)));
+    EXPECT_EQ(document["steps"][kSteps]["distinct_gradients"], 4);
+    return hashes.at(0);
+  }
+
+  /// Every type and operation, on values whose sums depend on the order.
+  std::string bits(const std::string& memory) {
+    const std::string out =
+        run(memory, "gpu_rank_program", {"bits", memory == "cuda" ? "gpu" : "host"},
+            {{"TUTTI_LANES", "2"}, {"TUTTI_SLOT_BYTES", "4096"}, {"TUTTI_EMULATED_GPUS", "2"}});
+    std::set<std::string> lines;  // of the ranks, in whatever order
+    std::istringstream stream(out);
+    for (std::string line; std::getline(stream, line);) {
+      if (line.find("] bits ") != std::string::npos) lines.insert(line);
+    }
+    EXPECT_EQ(lines.size(), 4U) << out;
+    std::string all;
+    for (const std::string& line : lines) all += (all.empty() ? "" : " ") + line;
+    return all;
+  }
+
+  /// 1 KiB to 64 KiB; every value is checked.
+  void allReduce(const std::string& memory) {
+    const std::string out =
+        run(memory, "all_reduce_perf", {"--device", memory, "-b", "1K", "-e", "64K", "-f", "64", "-n", "2"});
+    EXPECT_EQ(count(out, R"(\n\[0\] +\d+ +\d+ +float +sum +-1( +[0-9.]+){3} +0( +[0-9.]+){3} +0(?=\n))"), 2)
+        << out;
+    EXPECT_NE(out.find("[0] # Out of bounds values : 0 OK"), std::string::npos) << out;
+  }
+
+  static std::string fileOf(const std::string& name) { return std::string(TUTTI_REFERENCE) + "/" + name; }
+
+ private:
+  std::string net_;
+  ScratchDirectory log_;
+};
+
+class Reference : public FourRanks {
+ protected:
+  Reference() : FourRanks("Socket") { std::filesystem::create_directories(TUTTI_REFERENCE); }
+  static void keep(const std::string& name, const std::string& text) { std::ofstream(fileOf(name)) << text; }
+};
+
+TEST_F(Reference, AllReduce) {
+  for (const std::string& memory : memories()) allReduce(memory);
+}
+
+TEST_F(Reference, Training) {
+  for (const std::string& memory : memories()) keep(memory, hashAfterTraining(memory));
+}
+
+TEST_F(Reference, Bits) {
+  if (!TUTTI_HAS_GPUS) GTEST_SKIP() << "this build has no CUDA";
+  bits("cuda");
+  keep("bits", bits("host"));
+}
+
+class Ring : public FourRanks {
+ protected:
+  Ring() : FourRanks("IB") {}
+
+  static void expectKept(const std::string& name, const std::string& got) {
+    const std::string want = contentOf(fileOf(name));
+    ASSERT_NE(want, "") << "no " << fileOf(name)
+                        << ": run ring_test --gtest_filter=Reference.* outside first";
+    EXPECT_EQ(got, want);
+    std::cout << name << ": RDMA " << got << "\n" << name << ": TCP  " << want << "\n";
+  }
+};
+
+class RingOn : public Ring, public testing::WithParamInterface<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Memory, RingOn, testing::ValuesIn(memories()),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(RingOn, AllReduce) { allReduce(GetParam()); }
+
+TEST_P(RingOn, TrainingEndsWithTheBitsOfTheReference) {
+  expectKept(GetParam(), hashAfterTraining(GetParam()));
+}
+
+TEST_F(Ring, OfGpusGivesTheBitsOfTheHostsExecutor) {
+  if (!TUTTI_HAS_GPUS) GTEST_SKIP() << "this build has no CUDA";
+  expectKept("bits", bits("cuda"));
+}
+
+/// One rank on each of so many hosts.
+class Switch : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Of, Switch, testing::Values(3, 4), testing::PrintToStringParamName());
+
+TEST_P(Switch, HostsConform) {
+  const int hosts = GetParam();
+  std::map<int, Environment> devices;
+  for (int host = 0; host < hosts; ++host)
+    devices[host] = {{"NCCL_IB_HCA", "=h" + std::to_string(host) + "r0"}};
+  const Environment by_rdma{{"NCCL_NET", "IB"}, {"NCCL_SOCKET_IFNAME", "lo"}};
+  expectSuccess(RankGroup(hosts, {"conform", "26"}, by_rdma, devices, hosts).wait());
+}
+
+}  // namespace
+}  // namespace tutti::test
