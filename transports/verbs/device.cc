@@ -1,15 +1,16 @@
 #include "transports/verbs/device.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
+#include "transports/verbs/path_rules.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -50,21 +51,39 @@ std::vector<Gid> readGids(const VerbsDevice& device, int port, int entries, bool
 }
 
 /// What is wrong with a port, or nothing.
-std::string addPort(const std::shared_ptr<VerbsDevice>& device, int number, std::vector<VerbsPort>& ports) {
+std::string addPort(const std::shared_ptr<VerbsDevice>& device, int number, const RdmaSettings& settings,
+                    std::vector<VerbsPort>& ports) {
   ibv_port_attr attributes{};
   const auto name = fmt::format("{}:{}", device->name(), number);
-  const int error =
-      device->verbs().query_port(device->context(), static_cast<std::uint8_t>(number), &attributes);
+  VerbsPort port{.device = device, .number = static_cast<std::uint8_t>(number)};
+  const int error = device->verbs().query_port(device->context(), port.number, &attributes);
   if (error != 0) return fmt::format("{}: {}", name, std::strerror(error));
   if (attributes.state != IBV_PORT_ACTIVE) {
     return fmt::format("{} is not active (cable, switch, or `ip link set ... up`)", name);
   }
-  VerbsPort port{.device = device, .number = static_cast<std::uint8_t>(number)};
   port.mtu = attributes.active_mtu;
   port.is_ethernet = attributes.link_layer == IBV_LINK_LAYER_ETHERNET;
   port.lid = attributes.lid;
-  port.gids = readGids(*device, number, attributes.gid_tbl_len, port.is_ethernet);
-  if (port.gids.empty()) return fmt::format("{} has no GID (has its interface an address?)", name);
+  port.wants_global_header = (attributes.flags & IBV_QPF_GRH_REQUIRED) != 0;
+  __be16 partition = 0;
+  const bool has_partition =
+      settings.pkey_index < attributes.pkey_tbl_len &&
+      device->verbs().query_pkey(device->context(), port.number, settings.pkey_index, &partition) == 0;
+  port.partition = ntohs(partition);
+  if (!has_partition || (port.partition & 0x7fff) == 0) {
+    return fmt::format("{} has no partition key at index {} (NCCL_IB_PKEY); its table has {} entries", name,
+                       settings.pkey_index, attributes.pkey_tbl_len);
+  }
+  const auto all = readGids(*device, number, attributes.gid_tbl_len, port.is_ethernet);
+  if (all.empty()) return fmt::format("{} has no GID (has its interface an address?)", name);
+  port.gids = allowedGids(all, gidRulesOf(settings));
+  if (port.gids.empty()) {
+    std::vector<std::string> texts;
+    for (const Gid& gid : all) texts.push_back(toText(gid));
+    return fmt::format(
+        "none of the GIDs of {} is allowed (NCCL_IB_GID_INDEX, NCCL_IB_ADDR_FAMILY, NCCL_IB_ADDR_RANGE): {}",
+        name, fmt::join(texts, ", "));
+  }
   ports.push_back(std::move(port));
   return "";
 }
@@ -106,35 +125,10 @@ bool VerbsPort::isActive() const {
 
 std::string VerbsPort::name() const { return fmt::format("{}:{}", device->name(), number); }
 
-HcaRule::HcaRule(const std::string& text) {
-  std::size_t at = 0;
-  for (; at < text.size() && (text[at] == '^' || text[at] == '='); ++at) {
-    excludes_ = excludes_ || text[at] == '^';
-    is_exact_ = is_exact_ || text[at] == '=';
-  }
-  while (at < text.size()) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    const std::string part = text.substr(at, end - at);
-    at = end + 1;
-    if (part.empty()) continue;
-    const std::size_t colon = std::min(part.find(':'), part.size());
-    Item item{.name = part.substr(0, colon)};
-    if (colon != part.size()) std::from_chars(part.data() + colon + 1, part.data() + part.size(), item.port);
-    items_.push_back(std::move(item));
-  }
-}
-
-bool HcaRule::allows(const std::string& device, int port) const {
-  if (items_.empty()) return true;
-  const bool is_listed = std::ranges::any_of(items_, [&](const Item& item) {
-    const bool is_named = is_exact_ ? device == item.name : device.starts_with(item.name);
-    return is_named && (item.port < 0 || item.port == port);
-  });
-  return is_listed != excludes_;
-}
-
 VerbsPorts findVerbsPorts(const RdmaSettings& settings) {
   VerbsPorts found;
+  const HcaRule rule(settings.hca);
+  gidRulesOf(settings);  // refused also where there is no device
   // Without a device libibverbs is not loaded: it is several libraries, which stay.
   std::error_code no_folder;
   if (std::filesystem::is_empty("/sys/class/infiniband", no_folder) || no_folder) {
@@ -150,7 +144,6 @@ VerbsPorts findVerbsPorts(const RdmaSettings& settings) {
     if (devices != nullptr) verbs->free_device_list(devices);
     return found;
   }
-  const HcaRule rule(settings.hca);
   std::vector<std::string> problems;
   for (int i = 0; i < count; ++i) {
     const std::string name = verbs->get_device_name(devices[i]);
@@ -166,7 +159,7 @@ VerbsPorts findVerbsPorts(const RdmaSettings& settings) {
           device = std::make_shared<VerbsDevice>(*verbs, devices[i]);
           verbs->query_device(device->context(), &attributes);
         }
-        const std::string problem = addPort(device, port, found.ports);
+        const std::string problem = addPort(device, port, settings, found.ports);
         if (!problem.empty()) problems.push_back(problem);
       }
     } catch (const Error& error) {

@@ -9,6 +9,7 @@
 
 #include "runtime/core/settings.h"
 #include "transports/verbs/gids.h"
+#include "transports/verbs/hca_rule.h"
 #include "transports/verbs/ibverbs.h"
 
 namespace tutti {
@@ -46,8 +47,10 @@ struct VerbsPort {
   std::shared_ptr<VerbsDevice> device;
   std::uint8_t number = 1;
   ibv_mtu mtu = IBV_MTU_1024;
-  bool is_ethernet = false;  ///< RoCE; else InfiniBand
-  std::uint16_t lid = 0;     ///< InfiniBand
+  bool is_ethernet = false;          ///< RoCE; else InfiniBand
+  std::uint16_t lid = 0;             ///< InfiniBand
+  bool wants_global_header = false;  ///< also inside its subnet
+  std::uint16_t partition = 0xffff;  ///< the key of NCCL_IB_PKEY
   std::vector<Gid> gids = {};
 
   /// "mlx5_0:1".
@@ -56,29 +59,13 @@ struct VerbsPort {
   bool isActive() const;
 };
 
-/// The ports to use, in the order of the system; the rules are NCCL_IB_HCA's. Nothing found: `why_not` says
-/// why, in words for whoever wanted RDMA.
+/// The ports to use, in the order of the system, with the GIDs to use: the rules are NCCL_IB_HCA's, and those
+/// of path_rules.h. Nothing found: `why_not` says why, in words for whoever wanted RDMA. Throws
+/// Error(ncclInvalidUsage) for settings that make no sense.
 struct VerbsPorts {
   std::vector<VerbsPort> ports;
   std::string why_not;
 };
 VerbsPorts findVerbsPorts(const RdmaSettings& settings);
-
-/// NCCL_IB_HCA: names or prefixes of devices, each perhaps with ":PORT", separated by commas. "=" before them
-/// all: whole names; "^": all others.
-class HcaRule {
- public:
-  explicit HcaRule(const std::string& text);
-  bool allows(const std::string& device, int port) const;
-
- private:
-  struct Item {
-    std::string name;
-    int port = -1;  ///< any
-  };
-  bool excludes_ = false;
-  bool is_exact_ = false;
-  std::vector<Item> items_;
-};
 
 }  // namespace tutti

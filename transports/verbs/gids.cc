@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <functional>
+#include <iterator>
 #include <tuple>
+#include <utility>
 
 namespace tutti {
 namespace {
@@ -85,28 +88,50 @@ std::string toText(const Gid& gid) {
   return fmt::format("{} ({}, index {})", text.data(), nameOf(gid.type), gid.index);
 }
 
+namespace {
+
+/// The higher the better: whether it is no RoCE v1, and whether it is good beyond one network.
+std::pair<bool, bool> rankOf(const Gid& gid) { return {gid.type != GidType::roce_v1, !isLinkLocal(gid)}; }
+
+/// InfiniBand's subnets all have prefixes of their own, the common one being link-local in form.
+bool canTalk(const Gid& a, const Gid& b) {
+  if (a.type != b.type) return false;
+  if (a.type == GidType::infiniband) return true;
+  return isIpv4(a) == isIpv4(b) && isLinkLocal(a) == isLinkLocal(b);
+}
+
+}  // namespace
+
 bool isAddressRange(const std::string& text) { return readRange(text).has_value(); }
 
-std::optional<GidPair> chooseGids(std::span<const Gid> mine, std::span<const Gid> theirs,
-                                  const GidRules& rules) {
+std::vector<Gid> allowedGids(std::span<const Gid> all, const GidRules& rules) {
+  std::vector<Gid> allowed;
+  std::ranges::copy_if(all, std::back_inserter(allowed),
+                       [&](const Gid& gid) { return isAllowed(gid, rules); });
+  std::ranges::stable_sort(allowed, std::greater{}, rankOf);
+  return allowed;
+}
+
+std::optional<GidPair> chooseGids(std::span<const Gid> mine, std::span<const Gid> theirs) {
   std::optional<GidPair> best;
-  std::tuple<bool, bool, int> best_score;
   for (const Gid& a : mine) {
-    if (!isAllowed(a, rules)) continue;
     for (const Gid& b : theirs) {
-      if (a.type != b.type || isIpv4(a) != isIpv4(b) || isLinkLocal(a) != isLinkLocal(b)) continue;
-      const std::tuple score(a.type != GidType::roce_v1, !isLinkLocal(a), commonPrefixBits(a, b));
-      if (best && score <= best_score) continue;
-      best_score = score;
-      best = GidPair{.mine = a, .theirs = b, .common_bits = commonPrefixBits(a, b), .why = {}};
+      if (!canTalk(a, b)) continue;
+      const int bits = commonPrefixBits(a, b);
+      if (best && std::tuple(rankOf(a), bits) <= std::tuple(rankOf(best->mine), best->common_bits)) continue;
+      best = GidPair{.mine = a, .theirs = b, .common_bits = bits, .why = {}};
     }
   }
   if (!best) return best;
-  const char* const how = rules.index                              ? "NCCL_IB_GID_INDEX"
-                          : best->mine.type == GidType::infiniband ? "the port's own"
-                          : isIpv4(best->mine)                     ? "IPv4, longest common prefix"
-                                                                   : "IPv6, longest common prefix";
-  best->why = fmt::format("{}, {} bits in common", how, best->common_bits);
+  const Gid& chosen = best->mine;
+  if (chosen.type == GidType::infiniband) {
+    best->why = "InfiniBand";
+  } else {
+    const bool is_ipv4 = isIpv4(chosen);
+    best->why = fmt::format("{}, {}{}, {} bits in common", nameOf(chosen.type),
+                            isLinkLocal(chosen) ? "link-local " : "", is_ipv4 ? "IPv4" : "IPv6",
+                            best->common_bits - (is_ipv4 ? 96 : 0));
+  }
   return best;
 }
 

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace tutti {
 
@@ -44,11 +45,13 @@ struct GidPair {
   std::string why;      ///< for the log
 };
 
-/// The best pair: of one type (RoCE v2 before v1) and family, global before link-local, then with the longest
-/// common prefix (the same subnet). Nothing where no entry of one table can talk to one of the other, or the
-/// rules leave none.
-std::optional<GidPair> chooseGids(std::span<const Gid> mine, std::span<const Gid> theirs,
-                                  const GidRules& rules);
+/// Those of a port's table that the rules leave: RoCE v2 before v1, global before link-local; else in order.
+std::vector<Gid> allowedGids(std::span<const Gid> all, const GidRules& rules);
+
+/// The best pair of what each side allows: of one type (RoCE v2 before v1) and family, global before
+/// link-local, then with the longest common prefix (the same subnet). Nothing where no entry of one table can
+/// talk to one of the other.
+std::optional<GidPair> chooseGids(std::span<const Gid> mine, std::span<const Gid> theirs);
 
 /// "10.0.0.0/8" or "fd00::/8". False where it is no such thing.
 bool isAddressRange(const std::string& text);

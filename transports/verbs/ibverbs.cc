@@ -36,6 +36,7 @@ Loaded load() {
   find(f.query_device, "ibv_query_device");
   find(f.query_port, "ibv_query_port");
   find(f.query_gid, "ibv_query_gid");
+  find(f.query_pkey, "ibv_query_pkey");
   find(f.alloc_pd, "ibv_alloc_pd");
   find(f.dealloc_pd, "ibv_dealloc_pd");
   find(f.reg_mr, "ibv_reg_mr");

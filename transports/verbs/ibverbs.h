@@ -19,6 +19,7 @@ struct Ibverbs {
   int (*query_device)(ibv_context*, ibv_device_attr*);
   int (*query_port)(ibv_context*, std::uint8_t, ibv_port_attr*);
   int (*query_gid)(ibv_context*, std::uint8_t, int, ibv_gid*);
+  int (*query_pkey)(ibv_context*, std::uint8_t, int, __be16*);
   ibv_pd* (*alloc_pd)(ibv_context*);
   int (*dealloc_pd)(ibv_pd*);
   ibv_mr* (*reg_mr)(ibv_pd*, void*, std::size_t, int);

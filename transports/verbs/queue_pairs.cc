@@ -8,6 +8,7 @@
 #include <random>
 
 #include "runtime/core/link.h"
+#include "transports/verbs/path_rules.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -78,11 +79,18 @@ QueuePairAddress QueuePairs::address(const Gid& mine) const {
   QueuePairAddress address{.first_packet = first_packet_, .lid = port_.lid};
   address.mtu = static_cast<std::uint8_t>(port_.mtu);
   address.gid = mine;
+  address.partition = port_.partition;
   for (std::size_t i = 0; i < pairs_.size(); ++i) address.numbers[i] = pairs_[i]->qp_num;
   return address;
 }
 
 void QueuePairs::connect(const Gid& mine, const QueuePairAddress& remote, const RdmaSettings& settings) {
+  const auto mtu = commonMtu(port_.mtu, remote.mtu);
+  if (!mtu)
+    throw Error(ncclSystemError, fmt::format("the peer's packet size makes no sense ({})", remote.mtu));
+  const std::string other_partition = whyNotOnePartition(port_.partition, remote.partition);
+  if (!other_partition.empty())
+    throw Error(ncclSystemError, fmt::format("{}: {}", port_.name(), other_partition));
   for (std::size_t i = 0; i < pairs_.size(); ++i) {
     const auto modify = [&](ibv_qp_attr& attributes, int mask, const char* to) {
       const int error = verbs_.modify_qp(pairs_[i], &attributes, mask);
@@ -95,14 +103,15 @@ void QueuePairs::connect(const Gid& mine, const QueuePairAddress& remote, const 
     };
     ibv_qp_attr receive{};
     receive.qp_state = IBV_QPS_RTR;
-    receive.path_mtu = std::min(port_.mtu, static_cast<ibv_mtu>(remote.mtu));
+    receive.path_mtu = *mtu;
     receive.dest_qp_num = remote.numbers[i];
     receive.rq_psn = remote.first_packet;
     receive.min_rnr_timer = 12;
     receive.ah_attr.sl = settings.service_level;
     receive.ah_attr.port_num = port_.number;
     receive.ah_attr.dlid = remote.lid;
-    receive.ah_attr.is_global = port_.is_ethernet ? 1 : 0;
+    receive.ah_attr.is_global =
+        needsGlobalHeader(port_.is_ethernet, port_.wants_global_header, mine, remote.gid) ? 1 : 0;
     std::memcpy(receive.ah_attr.grh.dgid.raw, remote.gid.bytes.data(), remote.gid.bytes.size());
     receive.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(mine.index);
     receive.ah_attr.grh.hop_limit = 255;

@@ -22,8 +22,10 @@ struct QueuePairAddress {
   std::uint8_t mtu = 0;  ///< as an ibv_mtu
   std::uint8_t reserved = 0;
   Gid gid = {};
+  std::uint16_t partition = 0;  ///< key
+  std::uint16_t reserved2 = 0;
 };
-static_assert(sizeof(QueuePairAddress) == 60 && std::is_trivially_copyable_v<QueuePairAddress>);
+static_assert(sizeof(QueuePairAddress) == 64 && std::is_trivially_copyable_v<QueuePairAddress>);
 
 /// Of each queue pair.
 struct QueueDepth {

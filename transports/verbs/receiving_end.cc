@@ -21,18 +21,13 @@ ReceivingEnd::ReceivingEnd(const VerbsContext& context, const LinkView& view, st
 
 /// The port of this host, and the pair of addresses, by which the sender's port is reached best.
 ReceivingEnd::Path ReceivingEnd::choosePath(const HelloLetter& hello) const {
-  const RdmaSettings& settings = context_.settings;
-  GidRules rules{.range = settings.address_range};
-  if (settings.gid_index >= 0) rules.index = static_cast<std::uint16_t>(settings.gid_index);
-  if (settings.address_family == "AF_INET") rules.family = GidRules::Family::ipv4;
-  if (settings.address_family == "AF_INET6") rules.family = GidRules::Family::ipv6;
   const std::span theirs(hello.gids.data(), std::min<std::size_t>(hello.gid_count, kMostGids));
   Path best;
   const std::size_t count = context_.ports.size();
   for (std::size_t i = 0; i < count; ++i) {
     const VerbsPort& port = context_.ports[(hello.turn + i) % count];
     if (port.is_ethernet != (hello.is_ethernet != 0) || !port.isActive()) continue;
-    auto gids = chooseGids(port.gids, theirs, rules);
+    auto gids = chooseGids(port.gids, theirs);
     if (!gids || (best.port != nullptr && gids->common_bits <= best.gids.common_bits)) continue;
     best = {&port, *std::move(gids)};
   }
