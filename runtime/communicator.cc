@@ -94,7 +94,7 @@ Communicator::Communicator(Process& process, Settings settings, int nranks, cons
                           .wake = [this] { gpu_work_->wake(); }})),
       states_(static_cast<std::size_t>(nranks)),
       scratch_(hostScratchBytes(nranks)),
-      registrations_(process, *wiring_.regions, wiring_.gpu.get(), rank),
+      registrations_(process, *wiring_.regions, wiring_.network.get(), wiring_.gpu.get(), rank),
       around_{wiring_,
               process.watcher(),
               rank,

@@ -210,6 +210,7 @@ void Communicator::leaveRemains() {
 
 tuttiStatistics_t Communicator::statistics() const {
   tuttiStatistics_t result = traffic_.statistics();
+  if (wiring_.network != nullptr) result.altered_slots = wiring_.network->alteredSlots();
   if (wiring_.gpu == nullptr) return result;
   const GpuMoved moved = wiring_.gpu->moved();
   result.operations += moved.operations;

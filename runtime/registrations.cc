@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "runtime/process.h"
+#include "transports/network.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -48,6 +49,7 @@ void* Registrations::add(const void* buffer, std::size_t bytes, std::string* not
     makeGpuRegion(made, note);
   } else {
     makeHostRegion(made, note);
+    if (network_ != nullptr) network_->useMemory({std::bit_cast<std::byte*>(begin), bytes});
   }
   count_.fetch_add(1, std::memory_order_release);
   return &buffers_.emplace(begin, made).first->second;
@@ -87,6 +89,8 @@ std::uint32_t Registrations::publish(const Segment& segment) {
 }
 
 void Registrations::forget(const Buffer& buffer, std::chrono::steady_clock::time_point deadline) {
+  if (network_ != nullptr && gpu_ == nullptr)
+    network_->forgetMemory(std::bit_cast<const void*>(buffer.begin));
   if (buffer.region == 0) return;
   if (gpu_ != nullptr) {
     const auto left = std::max(deadline - std::chrono::steady_clock::now(), std::chrono::nanoseconds(0));

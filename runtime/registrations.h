@@ -14,6 +14,7 @@
 
 namespace tutti {
 
+class Network;
 class Process;
 class Segment;
 
@@ -21,13 +22,14 @@ class Segment;
 ///
 /// A buffer inside memory of ncclMemAlloc becomes a region: an entry in memory that all peers see, by which
 /// each of them maps it when it first meets a reference to it; on a GPU, any memory that can be exported.
-/// Other memory cannot be mapped by peers; registering it is accepted, as NCCL's users expect, and changes
-/// nothing.
+/// Other memory cannot be mapped by peers; registering it is accepted, as NCCL's users expect. Networks that
+/// can work on any host memory in place learn of all of it.
 class Registrations {
  public:
-  /// `table`: this rank's, in memory shared with its peers. `gpu`: nullptr, or where buffers lie on a GPU.
-  Registrations(Process& process, RegionTable& table, GpuRank* gpu, int rank)
-      : process_(process), table_(table), gpu_(gpu), rank_(rank) {}
+  /// `table`: this rank's, in memory shared with its peers. `network`: nullptr without other hosts. `gpu`:
+  /// nullptr, or where buffers lie on a GPU.
+  Registrations(Process& process, RegionTable& table, Network* network, GpuRank* gpu, int rank)
+      : process_(process), table_(table), network_(network), gpu_(gpu), rank_(rank) {}
   Registrations(const Registrations&) = delete;
   Registrations& operator=(const Registrations&) = delete;
   /// Deregisters what still is registered.
@@ -66,6 +68,7 @@ class Registrations {
 
   Process& process_;
   RegionTable& table_;
+  Network* network_;
   GpuRank* gpu_;
   int rank_;
   std::mutex mutex_;

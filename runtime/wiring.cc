@@ -278,6 +278,7 @@ class Wirer {
     options.slot_bytes = wiring_.shape.slot_bytes;
     options.checksums = settings_.network.has_checksums;
     options.settings = settings_.rdma;
+    options.faults = settings_.network.faults;
     options.fail = request_.fail;
     options.note = logAt(LogLevel::warn);
     options.tell_path = logAt(LogLevel::info);

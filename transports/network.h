@@ -34,6 +34,14 @@ class Network : public Progress {
   virtual void enter() = 0;
   virtual void leave() = 0;
 
+  /// The network may work on this memory of the user in place, from now until forgetMemory() of its address,
+  /// which the caller makes while no link uses it. Any thread.
+  virtual void useMemory(std::span<std::byte> /*buffer*/) {}
+  virtual void forgetMemory(const void* /*buffer*/) {}
+
+  /// Slots and results that came altered, and were asked for again. Any thread.
+  virtual std::uint64_t alteredSlots() const = 0;
+
   /// An epoll descriptor, readable when there is something to do.
   virtual int fd() const = 0;
 

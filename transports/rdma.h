@@ -36,6 +36,7 @@ struct RdmaOptions {
   std::uint32_t slot_bytes = 131072;
   bool checksums = false;  ///< of payloads; headers always carry a check
   RdmaSettings settings = {};
+  std::string faults = {};  ///< to be injected, for tests; see faulty/
   /// A link could not be healed: code and what to tell the user. Called by the thread that drives, while it
   /// drives, at most once per link. May call retire() and halt().
   std::function<void(ncclResult_t, const std::string&)> fail = {};
@@ -53,11 +54,6 @@ class RdmaNetwork : public Network {
   virtual void tellBy(std::function<void(int peer, Letter letter)> tell) = 0;
   /// A letter of a peer has come. Any thread.
   virtual void hear(int peer, std::span<const std::uint8_t> letter) = 0;
-
-  /// Devices may work on this memory of the user in place, from now until forgetMemory() of its address,
-  /// which the caller makes while no link uses it. Any thread.
-  virtual void useMemory(std::span<std::byte> buffer) = 0;
-  virtual void forgetMemory(const void* buffer) = 0;
 };
 
 /// Throws Error.

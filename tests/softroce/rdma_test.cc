@@ -7,13 +7,14 @@
 #include <string>
 #include <thread>
 
-#include "tests/harness/rank_group.h"
+#include "tests/softroce/rdma_ranks.h"
 
 namespace tutti {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using test::byRdma;
 using test::Command;
 using test::CommandResult;
 using test::Environment;
@@ -21,30 +22,11 @@ using test::expectSuccess;
 using test::RankGroup;
 using test::runCommand;
 
-constexpr int kHosts = 2;
+constexpr int kHosts = test::kRdmaHosts;
 
-/// What tells ranks which devices their host has: `rails` of them.
-std::map<int, Environment> devicesOf(int nranks, int rails = 1) {
-  std::map<int, Environment> environments;
-  for (int rank = 0; rank < nranks; ++rank) {
-    const std::string host = std::to_string(rank * kHosts / nranks);
-    std::string devices = "=h" + host + "r0";
-    for (int rail = 1; rail < rails; ++rail) devices += ",h" + host + "r" + std::to_string(rail);
-    environments[rank] = {{"NCCL_IB_HCA", devices}};
-  }
-  return environments;
-}
-
-Environment byRdma(Environment more = {}) {
-  more.insert({"NCCL_NET", "IB"});
-  more.insert({"NCCL_SOCKET_IFNAME", "lo"});
-  return more;
-}
-
-/// Ranks on both hosts that have nothing but RDMA between them.
 RankGroup ranks(int nranks, const std::vector<std::string>& arguments, const Environment& more = {},
                 int rails = 1) {
-  return {nranks, arguments, byRdma(more), devicesOf(nranks, rails), kHosts};
+  return test::rdmaRanks(nranks, arguments, more, rails);
 }
 
 void sh(const std::string& line) {

@@ -92,6 +92,10 @@ FaultPlan parseFaults(std::string_view text) {
   return plan;
 }
 
+std::uint64_t faultDistance(std::uint64_t every, std::mt19937_64* random) {
+  return random != nullptr ? std::uniform_int_distribution<std::uint64_t>(1, 2 * every - 1)(*random) : every;
+}
+
 FaultyWire::FaultyWire(std::unique_ptr<Wire> wire, const FaultPlan& plan) : wire_(std::move(wire)) {
   if (plan.seed) random_.emplace(*plan.seed);
   for (const Fault& fault : plan.faults) {
@@ -106,9 +110,7 @@ void FaultyWire::schedule(Active& active, std::uint64_t from) {
   active.until.reset();
   active.next = kNever;
   if (!active.fault.every) return;
-  const std::uint64_t every = *active.fault.every;
-  active.next =
-      from + (random_ ? std::uniform_int_distribution<std::uint64_t>(1, 2 * every - 1)(*random_) : every);
+  active.next = from + faultDistance(*active.fault.every, random_ ? &*random_ : nullptr);
 }
 
 bool FaultyWire::isDelayed(const Active& active, int fd) {

@@ -33,6 +33,10 @@ struct FaultPlan {
 /// Throws Error(ncclInvalidUsage), which names TUTTI_FAULTS.
 FaultPlan parseFaults(std::string_view text);
 
+/// How far off the next occurrence of a fault is that comes `every` so many bytes. `random`: nullptr, or what
+/// varies it.
+std::uint64_t faultDistance(std::uint64_t every, std::mt19937_64* random);
+
 /// Used by one thread at a time.
 class FaultyWire final : public Wire {
  public:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -23,6 +24,7 @@ struct LinkContext {
   int epoll;  ///< every socket is watched here, edge-triggered, under the token of its link
   int rank;
   bool checksums;
+  std::atomic<std::uint64_t>& altered;  ///< slots and results whose checksum was wrong, of all links
   std::chrono::milliseconds recovery;
   /// Whether the peer has left or died: nothing of it is missed any more.
   std::function<bool(int peer)> is_retired;

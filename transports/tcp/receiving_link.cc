@@ -128,8 +128,10 @@ bool ReceivingLink::end() {
     return true;
   }
   const std::uint64_t sequence = arriving_.sequence;
-  if (context_.checksums && checksumOf({view_.slot(sequence), arriving_.bytes}) != arriving_.from)
+  if (context_.checksums && checksumOf({view_.slot(sequence), arriving_.bytes}) != arriving_.from) {
+    context_.altered.fetch_add(1, std::memory_order_relaxed);
     return false;
+  }
   view_.header(sequence) = arriving_;
   usual_bytes_ = arriving_.bytes;
   // Publishes slot and header; pairs with the acquire in await.

@@ -282,7 +282,10 @@ bool SendingLink::end() {
     return true;
   }
   if (credit_.result_bytes != 0 && context_.checksums) {
-    if (checksumOf(resultPlace(credit_.released - 1)) != credit_.checksum) return false;
+    if (checksumOf(resultPlace(credit_.released - 1)) != credit_.checksum) {
+      context_.altered.fetch_add(1, std::memory_order_relaxed);
+      return false;
+    }
   }
   // The result is where it belongs; pairs with the acquire in reserve and drain.
   view_.released->value.store(credit_.released, std::memory_order_release);

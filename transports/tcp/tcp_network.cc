@@ -68,6 +68,7 @@ TcpNetwork::TcpNetwork(UniqueFd listener, const Secret& secret, int rank, std::v
           .epoll = epoll_.get(),
           .rank = rank,
           .checksums = options_.checksums,
+          .altered = altered_,
           .recovery = options_.recovery,
           .is_retired =
               [this](int peer) {

@@ -105,6 +105,7 @@ class TcpNetwork final : public Network {
   /// whatever was lent. For a communicator that failed. Any thread, also one that is inside; waits until no
   /// other one is.
   void halt() override;
+  std::uint64_t alteredSlots() const override { return altered_.load(std::memory_order_relaxed); }
 
  private:
   /// How poll() goes on after the awaited peer's own sockets.
@@ -143,6 +144,7 @@ class TcpNetwork final : public Network {
   std::unique_ptr<Wire> wire_;
   UniqueFd epoll_;
   std::vector<std::atomic<bool>> retired_;  ///< by rank
+  std::atomic<std::uint64_t> altered_{0};
   LinkContext context_;
   std::shared_ptr<LinkMemory> memory_;  ///< may be kept by whoever pinned it
 

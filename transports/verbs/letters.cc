@@ -49,7 +49,10 @@ std::string problemOf(const HelloLetter& hello, const LinkView& view) {
     return fmt::format("{} GIDs (1 to {})", hello.gid_count, kMostGids);
   const std::string problem = problemOf(hello.address, hello.queue_pairs);
   if (!problem.empty()) return problem;
-  return problemOf("slots", hello.slots_at, std::uint64_t{view.slot_count} * view.slot_bytes);
+  const std::string slots =
+      problemOf("slots", hello.slots_at, std::uint64_t{view.slot_count} * view.slot_bytes);
+  if (!slots.empty()) return slots;
+  return problemOf("headers", hello.headers_at, view.slot_count * sizeof(SlotHeader));
 }
 
 std::string problemOf(const AnswerLetter& answer, const LinkView& view, std::uint32_t queue_pairs,

@@ -50,7 +50,8 @@ struct HelloLetter {
   std::array<Gid, kMostGids> gids{};  ///< of the sender's port
   QueuePairAddress address = {};      ///< its gid is not known yet
   std::uint64_t slots_at = 0;         ///< the sender's, for results
-  std::uint32_t slots_key = 0;
+  std::uint64_t headers_at = 0;       ///< and for their checksums
+  std::uint32_t key = 0;              ///< of both
   std::uint32_t is_ethernet = 0;
   std::uint32_t turn = 0;  ///< whose of the receiver's ports it is, where several are as good
   std::uint32_t reserved = 0;

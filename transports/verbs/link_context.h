@@ -1,6 +1,9 @@
 // What the ends of RDMA links share: the network that they belong to.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -9,6 +12,7 @@
 #include <string>
 
 #include "runtime/core/settings.h"
+#include "transports/faulty/faulty_slots.h"
 #include "transports/verbs/faults.h"
 #include "transports/verbs/letters.h"
 #include "transports/verbs/memory.h"
@@ -24,6 +28,9 @@ struct VerbsContext {
   UserMemory& user_memory;
   int rank;
   bool checksums;
+  FaultySlots* faults;  ///< nullptr for none
+  /// Slots and results that came altered, of all links.
+  std::atomic<std::uint64_t>& altered;
   std::function<bool(int peer)> is_retired;
   /// To the peer, over the control plane.
   std::function<void(int peer, Letter letter)> tell;
@@ -62,6 +69,33 @@ inline constexpr std::chrono::milliseconds kSilenceAgain{700};
 
 /// A receiver gives the sender so much longer to come back than the sender itself has: the sender knows more.
 inline constexpr std::chrono::milliseconds kReceiverGrace{3000};
+
+/// A slot that comes altered so often, one time after the other, is no accident.
+inline constexpr unsigned kMostAlterations = 8;
+
+/// Slots (or results) of one link that did not come as they were sent.
+class Alterations {
+ public:
+  /// Slot `sequence` did not. Returns what to say.
+  std::string add(const char* what, std::uint64_t sequence, std::atomic<std::uint64_t>& all) {
+    times_ = sequence == sequence_ ? times_ + 1 : 1;
+    sequence_ = sequence;
+    const auto count = all.fetch_add(1, std::memory_order_relaxed) + 1;
+    return fmt::format("{} {} was altered on its way and is asked for again; {} so far", what, sequence,
+                       count);
+  }
+  bool isHopeless() const { return times_ >= kMostAlterations; }
+  std::string failure(const std::string& peer) const {
+    return fmt::format(
+        "slot {} of the link with {} was altered on its way {} times, one after the other. Look for "
+        "faulty memory, PCIe links (dmesg, edac-util) or cables on the two hosts",
+        sequence_, peer, times_);
+  }
+
+ private:
+  std::uint64_t sequence_ = 0;
+  unsigned times_ = 0;
+};
 
 /// Since when a link has been without a connection that is good for anything. One that lived for a second
 /// was.

@@ -49,45 +49,99 @@ RegisteredMemory::RegisteredMemory(std::shared_ptr<VerbsDevice> device, std::spa
   const std::uint64_t limit = lockedLimit();
   if (limit != std::numeric_limits<std::uint64_t>::max() &&
       ownStatus("VmPin", 10) * 1024 + bytes.size() > limit) {
-    throw Error(ncclSystemError, fmt::format("RDMA device {}: {}", device_->name(), limitText(bytes.size())));
+    throw MemoryLimitError(ncclSystemError,
+                           fmt::format("RDMA device {}: {}", device_->name(), limitText(bytes.size())));
   }
   region_ = device_->verbs().reg_mr(device_->domain(), bytes.data(), bytes.size(),
                                     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
   if (region_ != nullptr) return;
   const int error = errno;
-  throw Error(ncclSystemError, fmt::format("RDMA device {}: registering {} bytes: {} (errno {}){}",
-                                           device_->name(), bytes.size(), std::strerror(error), error,
-                                           error == ENOMEM ? "; " + limitText(bytes.size()) : ""));
+  const auto text = fmt::format("RDMA device {}: registering {} bytes: {} (errno {})", device_->name(),
+                                bytes.size(), std::strerror(error), error);
+  if (error == ENOMEM) throw MemoryLimitError(ncclSystemError, text + "; " + limitText(bytes.size()));
+  throw Error(ncclSystemError, text);
 }
 
 RegisteredMemory::~RegisteredMemory() { device_->verbs().dereg_mr(region_); }
 
 void UserMemory::add(std::span<std::byte> buffer) {
   const std::lock_guard lock(mutex_);
-  buffers_[buffer.data()] = {.bytes = buffer, .by_device = {}};
+  buffers_[buffer.data()].bytes = buffer;
 }
 
 void UserMemory::remove(const void* buffer) {
   const std::lock_guard lock(mutex_);
-  buffers_.erase(static_cast<const std::byte*>(buffer));
+  const auto found = buffers_.find(static_cast<const std::byte*>(buffer));
+  if (found == buffers_.end()) return;
+  count_ -= found->second.by_device.size();
+  buffers_.erase(found);
+  for (auto& [address, other] : buffers_) other.is_refused = false;
 }
 
 std::shared_ptr<RegisteredMemory> UserMemory::find(const std::shared_ptr<VerbsDevice>& device,
                                                    std::span<const std::byte> bytes) {
   const std::lock_guard lock(mutex_);
-  auto after = buffers_.upper_bound(bytes.data());
+  const auto after = buffers_.upper_bound(bytes.data());
   if (after == buffers_.begin()) return nullptr;
   Buffer& buffer = std::prev(after)->second;
   if (bytes.data() + bytes.size() > buffer.bytes.data() + buffer.bytes.size()) return nullptr;
-  const auto [place, is_new] = buffer.by_device.try_emplace(device.get());
-  if (is_new) {
+  const auto known = buffer.by_device.find(device.get());
+  if (known != buffer.by_device.end()) {
+    known->second.used = ++clock_;
+    return known->second.memory;
+  }
+  if (buffer.is_refused) return nullptr;
+  auto made = make(device, buffer);
+  if (made == nullptr) return nullptr;
+  buffer.by_device[device.get()] = {made, ++clock_};
+  ++count_;
+  return made;
+}
+
+/// Other buffers make room. nullptr where that does not help.
+std::shared_ptr<RegisteredMemory> UserMemory::make(const std::shared_ptr<VerbsDevice>& device,
+                                                   Buffer& buffer) {
+  const auto tell = [&](const auto& note, const std::string& how) {
+    if (note)
+      note(fmt::format("{} registered bytes at {}: {}", buffer.bytes.size(),
+                       static_cast<const void*>(buffer.bytes.data()), how));
+  };
+  std::string problem = fmt::format("{} registrations are in use, more are not kept", most_);
+  while (count_ < most_ || evict()) {
     try {
-      place->second = std::make_shared<RegisteredMemory>(device, buffer.bytes);
-    } catch (const Error&) {
-      // It is not tried again; the bytes are copied.
+      auto made = std::make_shared<RegisteredMemory>(device, buffer.bytes);
+      tell(notes_.in_place, fmt::format("RDMA device {} works on them in place", device->name()));
+      return made;
+    } catch (const MemoryLimitError& error) {
+      problem = error.what();
+      if (!evict()) break;
+    } catch (const Error& error) {
+      problem = error.what();
+      break;
     }
   }
-  return place->second;
+  buffer.is_refused = true;
+  tell(notes_.copied, fmt::format("they are copied through slots: {}", problem));
+  return nullptr;
+}
+
+/// Ends the registration that was not used for longest. False where all are in use.
+bool UserMemory::evict() {
+  Buffer* oldest = nullptr;
+  const VerbsDevice* its_device = nullptr;
+  std::uint64_t used = std::numeric_limits<std::uint64_t>::max();
+  for (auto& [address, buffer] : buffers_) {
+    for (const auto& [device, registration] : buffer.by_device) {
+      if (registration.memory.use_count() > 1 || registration.used >= used) continue;
+      oldest = &buffer;
+      its_device = device;
+      used = registration.used;
+    }
+  }
+  if (oldest == nullptr) return false;
+  oldest->by_device.erase(its_device);
+  --count_;
+  return true;
 }
 
 }  // namespace tutti

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <utility>
 
-#include "transports/verbs/wire_header.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -66,6 +66,8 @@ void ReceivingEnd::connect(Path path) {
   // A credit and a result for each slot may be under way, all on the first pair.
   const QueueDepth depth{.sends = 4 * view_.slot_count, .receives = per_pair};
   memory_ = std::make_unique<RegisteredMemory>(path.port->device, own_);
+  spoiled_ =
+      std::make_unique<SpoiledCopies>(context_.faults, path.port->device, view_.slot_count, view_.slot_bytes);
   pairs_ = std::make_shared<QueuePairs>(*path.port, count, depth, context_.settings);
   for (std::uint32_t pair = 0; pair < count; ++pair) {
     for (std::uint32_t i = 0; i < per_pair; ++i) {
@@ -96,6 +98,7 @@ void ReceivingEnd::tendConnecting(VerbsClock::time_point now) {
 void ReceivingEnd::answer() {
   const std::string port = pairs_->port().name();
   arrived_.assign(view_.slot_count, false);
+  first_here_ = posted();
   credited_ = hello_.released;  // what was sent may not have arrived
   path_ = fmt::format("from {} {} to {} {} ({})", textOf(hello_.port), toText(gids_.theirs), port,
                       toText(gids_.mine), gids_.why);
@@ -176,6 +179,7 @@ void ReceivingEnd::drop() {
   if (state_ == State::open) salvage();
   connecting_.reset();
   pairs_.reset();
+  spoiled_.reset();
   memory_.reset();
 }
 
@@ -259,11 +263,11 @@ void ReceivingEnd::publish() {
     const SlotHeader& header = view_.header(sequence);
     const bool fits = header.sequence == sequence && header.bytes <= view_.slot_bytes;
     if (!fits || !isIntactWire(header, {view_.slot(sequence), header.bytes}, context_.checksums)) {
-      if (state_ == State::open) {
-        lost(fmt::format("slot {} was altered on its way; it is asked for again", sequence),
-             VerbsClock::now());
-      }
-      return;
+      if (state_ != State::open) return;
+      lost(alterations_.add("slot", sequence, context_.altered), VerbsClock::now());
+      if (!alterations_.isHopeless()) return;
+      close();
+      return context_.fail(alterations_.failure(peer_.name));
     }
     // Publishes slot and header, which the device wrote before its completion; pairs with the acquire in
     // await.
@@ -294,35 +298,57 @@ void ReceivingEnd::push(Credits credits) {
   }
 }
 
+/// What an earlier connection brought has places that keys of this one do not open.
+ResultPlace ReceivingEnd::resultPlace(std::uint64_t sequence) const {
+  const SlotHeader& header = view_.header(sequence);
+  if (sequence >= first_here_ && (header.from_region & kResultInPlace) != 0)
+    return {header.to, header.to_region};
+  return {hello_.slots_at + sequence % view_.slot_count * view_.slot_bytes, hello_.key};
+}
+
 /// All that is owed, or up to the next slot with a result, behind it.
 bool ReceivingEnd::sendCredit() {
-  std::uint64_t until = released();
-  ibv_sge result{};
-  ibv_send_wr write{};
-  for (std::uint64_t sequence = credited_; sequence < until; ++sequence) {
-    if (!hasResult(sequence)) continue;
-    const SlotHeader& header = view_.header(sequence);
-    result = piece(std::bit_cast<std::uint64_t>(view_.slot(sequence)), header.bytes, memory_->localKey());
-    write.sg_list = &result;
-    write.num_sge = 1;
-    write.opcode = IBV_WR_RDMA_WRITE;
-    // Where it came from. Its header's key may be of a connection before this one.
-    write.wr.rdma.remote_addr = hello_.slots_at + sequence % view_.slot_count * view_.slot_bytes;
-    write.wr.rdma.rkey = hello_.slots_key;
-    until = sequence + 1;
-    break;
-  }
-  const std::uint32_t requests = write.num_sge != 0 ? 2 : 1;
+  std::uint64_t sequence = credited_;
+  const std::uint64_t end = released();
+  while (sequence < end && !hasResult(sequence)) ++sequence;
+  const bool has_result = sequence < end;
+  const std::uint32_t requests = has_result ? 2 : 1;
   if (!queue_.hasRoom(0, requests)) return false;
+
+  const std::uint64_t until = has_result ? sequence + 1 : end;
+  std::uint64_t check = 0;
+  ibv_sge check_piece = piece(std::bit_cast<std::uint64_t>(&check), sizeof(check), 0);
   ibv_send_wr credit{};
   credit.wr_id = queue_.ticketAfter(0, requests);
   credit.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   credit.send_flags = IBV_SEND_SIGNALED;
   credit.imm_data = htonl(static_cast<std::uint32_t>(until));
   credit.wr.rdma.remote_addr = hello_.slots_at;
-  credit.wr.rdma.rkey = hello_.slots_key;
-  write.next = &credit;
-  if (!pairs_->post(0, requests == 2 ? write : credit)) {
+  credit.wr.rdma.rkey = hello_.key;
+  ibv_sge result{};
+  ibv_send_wr write{};
+  if (has_result) {
+    const std::uint64_t place = sequence % view_.slot_count;
+    const std::span<const std::byte> bytes(view_.slot(sequence), view_.header(sequence).bytes);
+    const ResultPlace to = resultPlace(sequence);
+    result = spoiled_->spoil(
+        place, piece(std::bit_cast<std::uint64_t>(bytes.data()), bytes.size(), memory_->localKey()));
+    write.sg_list = &result;
+    write.num_sge = 1;
+    write.opcode = IBV_WR_RDMA_WRITE;
+    write.wr.rdma.remote_addr = to.address;
+    write.wr.rdma.rkey = to.key;
+    write.next = &credit;
+    if (context_.checksums) {
+      check = resultChecksum(sequence, bytes);
+      credit.sg_list = &check_piece;
+      credit.num_sge = 1;
+      credit.send_flags |= IBV_SEND_INLINE;
+      credit.wr.rdma.remote_addr =
+          hello_.headers_at + place * sizeof(SlotHeader) + offsetof(SlotHeader, from);
+    }
+  }
+  if (!pairs_->post(0, has_result ? write : credit)) {
     lost("the send queue takes no more", VerbsClock::now());
     return false;
   }

@@ -22,6 +22,8 @@
 #include "transports/verbs/link_context.h"
 #include "transports/verbs/queue_pairs.h"
 #include "transports/verbs/send_queue.h"
+#include "transports/verbs/spoiled_copies.h"
+#include "transports/verbs/wire_header.h"
 
 namespace tutti {
 
@@ -79,6 +81,7 @@ class ReceivingEnd {
   bool isDue() const;
   bool hasResult(std::uint64_t sequence) const;
   bool sendCredit();
+  ResultPlace resultPlace(std::uint64_t sequence) const;
   void lost(const std::string& problem, VerbsClock::time_point now);
   void drop();
 
@@ -94,8 +97,11 @@ class ReceivingEnd {
   HelloLetter hello_;  ///< of the connection
   GidPair gids_;
   SendQueue queue_;
-  std::vector<bool> arrived_;         ///< by slot: written whole, and not published yet
-  std::uint64_t credited_ = 0;        ///< slots whose credit is with the device
+  std::vector<bool> arrived_;     ///< by slot: written whole, and not published yet
+  std::uint64_t first_here_ = 0;  ///< the first slot that this connection brings
+  std::uint64_t credited_ = 0;    ///< slots whose credit is with the device
+  std::unique_ptr<SpoiledCopies> spoiled_;
+  Alterations alterations_;
   std::optional<std::uint64_t> end_;  ///< the sender has said good-bye after so many slots
   VerbsClock::time_point end_by_{};
   Outage outage_;

@@ -56,6 +56,8 @@ void SendingEnd::greet(VerbsClock::time_point now) {
   const std::uint32_t depth = 2 * kRequestsPerSlot * slotsPerPair(view_.slot_count, count);
   try {
     memory_ = std::make_unique<RegisteredMemory>(port.device, own_);
+    spoiled_ =
+        std::make_unique<SpoiledCopies>(context_.faults, port.device, view_.slot_count, view_.slot_bytes);
     pairs_ = std::make_shared<QueuePairs>(
         port, count, QueueDepth{.sends = depth, .receives = view_.slot_count}, context_.settings);
     for (std::uint32_t i = 0; i < view_.slot_count; ++i) {
@@ -81,7 +83,8 @@ void SendingEnd::greet(VerbsClock::time_point now) {
   std::copy_n(port.gids.begin(), hello.gid_count, hello.gids.begin());
   hello.address = pairs_->address({});
   hello.slots_at = std::bit_cast<std::uint64_t>(view_.data);
-  hello.slots_key = memory_->remoteKey();
+  hello.headers_at = std::bit_cast<std::uint64_t>(view_.headers);
+  hello.key = memory_->remoteKey();
   hello.is_ethernet = port.is_ethernet ? 1 : 0;
   // All pairs of ports are tried in the end.
   const auto ports = static_cast<std::uint32_t>(context_.ports.size());
@@ -116,7 +119,7 @@ void SendingEnd::open(VerbsClock::time_point now) {
   path_ = fmt::format("from {} {} to {} {}", pairs_->port().name(), toText(answer_.senders_gid),
                       textOf(answer_.text), toText(answer_.address.gid));
   remote_ = {answer_.slots_at, answer_.headers_at, answer_.key};
-  lent_.assign(view_.slot_count, nullptr);
+  lent_.assign(view_.slot_count, {});
   sent_ = answer_.posted;
   state_ = State::open;
   outage_.opened(now);
@@ -145,6 +148,7 @@ void SendingEnd::tend(VerbsClock::time_point now) {
 void SendingEnd::drop() {
   connecting_.reset();
   pairs_.reset();
+  spoiled_.reset();
   memory_.reset();
   lent_.clear();
 }
@@ -210,6 +214,34 @@ bool SendingEnd::isLastOnPair(std::uint64_t sequence, std::uint64_t end) const {
   return true;
 }
 
+/// Memory that the user registered is read in place; other memory of the user passes through the slot.
+SendingEnd::Source SendingEnd::sourceOf(std::uint64_t sequence) {
+  const SlotHeader& header = view_.header(sequence);
+  const Source slot{{view_.slot(sequence), header.bytes}, memory_->localKey()};
+  if (header.kind != SlotKind::address || header.bytes == 0) return slot;
+  const std::span<const std::byte> users(std::bit_cast<const std::byte*>(header.from), header.bytes);
+  auto region = context_.user_memory.find(pairs_->port().device, users);
+  if (region == nullptr) {
+    if (users.data() != slot.data.data()) std::memcpy(view_.slot(sequence), users.data(), users.size());
+    return slot;
+  }
+  const Source in_place{users, region->localKey()};
+  lent_[sequence % view_.slot_count].from = std::move(region);
+  return in_place;
+}
+
+/// Likewise for the result; nothing: it comes into the slot.
+std::optional<ResultPlace> SendingEnd::resultPlace(std::uint64_t sequence) {
+  const SlotHeader& header = view_.header(sequence);
+  if (header.returns == 0 || header.kind != SlotKind::address || header.bytes == 0) return std::nullopt;
+  const std::span<const std::byte> users(std::bit_cast<const std::byte*>(header.to), header.bytes);
+  auto region = context_.user_memory.find(pairs_->port().device, users);
+  if (region == nullptr) return std::nullopt;
+  const ResultPlace place{header.to, region->remoteKey()};
+  lent_[sequence % view_.slot_count].to = std::move(region);
+  return place;
+}
+
 bool SendingEnd::send(std::uint64_t sequence, bool is_last) {
   const std::uint64_t place = sequence % view_.slot_count;
   const std::uint32_t pair = pairOf(sequence);
@@ -217,25 +249,12 @@ bool SendingEnd::send(std::uint64_t sequence, bool is_last) {
   const std::uint32_t requests = header.bytes != 0 ? 2 : 1;
   if (!queue_.hasRoom(pair, requests)) return false;
 
-  // Memory that the user registered is read in place; other memory of the user passes through the slot.
-  std::span<const std::byte> data(view_.slot(sequence), header.bytes);
-  std::uint32_t key = memory_->localKey();
-  ResultPlace result{std::bit_cast<std::uint64_t>(view_.slot(sequence)), memory_->remoteKey()};
-  if (header.kind == SlotKind::address && header.bytes != 0) {
-    const std::span<const std::byte> users(std::bit_cast<const std::byte*>(header.from), header.bytes);
-    if (auto region = context_.user_memory.find(pairs_->port().device, users)) {
-      data = users;
-      key = region->localKey();
-      lent_[place] = std::move(region);
-    } else if (users.data() != data.data()) {
-      std::memcpy(view_.slot(sequence), users.data(), users.size());
-    }
-  }
-  if (header.returns == 0) result = {};
-  SlotHeader wire = toWireHeader(header, result, data, context_.checksums);
+  const Source source = sourceOf(sequence);
+  SlotHeader wire = toWireHeader(header, resultPlace(sequence), source.data, context_.checksums);
 
   const bool is_signalled = is_last || queue_.wantsSignal(pair);
-  ibv_sge data_piece = piece(std::bit_cast<std::uint64_t>(data.data()), data.size(), key);
+  ibv_sge data_piece = spoiled_->spoil(
+      place, piece(std::bit_cast<std::uint64_t>(source.data.data()), source.data.size(), source.key));
   ibv_sge header_piece = piece(std::bit_cast<std::uint64_t>(&wire), sizeof(wire), 0);
   ibv_send_wr last{};
   last.wr_id = queue_.ticketAfter(pair, requests);
@@ -290,35 +309,44 @@ bool SendingEnd::take(const ibv_wc& completion, VerbsClock::time_point now) {
                               peer_.name, problem_, path_));
   }
   outage_.end();
+  std::string problem;
   if ((completion.opcode & IBV_WC_RECV) == 0) {
     queue_.completed(completion.wr_id, now);
   } else if (!pairs_->postReceive(0)) {
-    lost("the receive queue takes no more", now);
-  } else if (!takeCredit(ntohl(completion.imm_data))) {
-    lost("a credit makes no sense", now);
+    problem = "the receive queue takes no more";
+  } else {
+    problem = takeCredit(ntohl(completion.imm_data));
   }
-  return state_ == State::open;
+  if (problem.empty()) return true;
+  lost(problem, now);
+  if (alterations_.isHopeless()) {
+    close();
+    context_.fail(alterations_.failure(peer_.name));
+  }
+  return false;
 }
 
-/// `low`: the lower half of the count of released slots.
-bool SendingEnd::takeCredit(std::uint32_t low) {
+/// `low`: the lower half of the count of released slots. Returns what is wrong, or nothing.
+std::string SendingEnd::takeCredit(std::uint32_t low) {
   const std::uint64_t before = released();
   const std::uint64_t after = before + static_cast<std::uint32_t>(low - static_cast<std::uint32_t>(before));
-  if (after > sent_) return false;
-  for (std::uint64_t sequence = before; sequence < after; ++sequence) {
-    if (!bringHome(sequence)) return false;
-    lent_[sequence % view_.slot_count].reset();
-  }
+  if (after > sent_) return "a credit makes no sense";
+  std::uint64_t home = before;
+  while (home < after && bringHome(home)) lent_[home++ % view_.slot_count] = {};
   // Results are where they belong; pairs with the acquire in reserve and drain.
-  view_.released->value.store(after, std::memory_order_release);
-  return true;
+  view_.released->value.store(home, std::memory_order_release);
+  return home == after ? "" : alterations_.add("the result of slot", home, context_.altered);
 }
 
-/// A result came into the slot; the user wants it elsewhere.
+/// A result came into the slot, or to where the user wants it. False where it is not what the receiver sent.
 bool SendingEnd::bringHome(std::uint64_t sequence) {
   const SlotHeader& header = view_.header(sequence);
-  if (header.returns == 0 || header.kind == SlotKind::inline_data) return true;
-  std::memcpy(std::bit_cast<std::byte*>(header.to), view_.slot(sequence), header.bytes);
+  if (header.returns == 0 || header.bytes == 0) return true;
+  const bool is_in_place = lent_[sequence % view_.slot_count].to != nullptr;
+  std::byte* const users = std::bit_cast<std::byte*>(header.to);
+  const std::span<const std::byte> result(is_in_place ? users : view_.slot(sequence), header.bytes);
+  if (context_.checksums && header.from != resultChecksum(sequence, result)) return false;
+  if (header.kind != SlotKind::inline_data && !is_in_place) std::memcpy(users, result.data(), result.size());
   return true;
 }
 

@@ -8,8 +8,11 @@
 //             waiting ◄───────────────── lost ──► closed (not healed in time, or the peer is gone)
 //
 // A slot is two writes on one queue pair: its data into the receiver's slot, then its header with an
-// immediate, by which the receiver learns of it. A credit is an empty write with an immediate the other way,
-// behind the results it covers.
+// immediate, by which the receiver learns of it. A credit is a write with an immediate the other way, behind
+// the result it covers; it is empty, or brings that result's checksum.
+//
+// A result goes into the sender's slot, or straight to where the user wants it if that memory is registered
+// and the slot was sent by this connection: keys of an earlier one are of no use.
 //
 // Used by the thread that drives the network, only.
 #pragma once
@@ -26,6 +29,7 @@
 #include "transports/verbs/link_context.h"
 #include "transports/verbs/queue_pairs.h"
 #include "transports/verbs/send_queue.h"
+#include "transports/verbs/spoiled_copies.h"
 #include "transports/verbs/wire_header.h"
 
 namespace tutti {
@@ -74,6 +78,16 @@ class SendingEnd {
     std::uint32_t key = 0;
   };
 
+  struct Source {
+    std::span<const std::byte> data;
+    std::uint32_t key;
+  };
+  /// Memory of the user that devices work on.
+  struct Lent {
+    std::shared_ptr<RegisteredMemory> from;
+    std::shared_ptr<RegisteredMemory> to;
+  };
+
   std::uint64_t posted() const { return view_.posted->value.load(std::memory_order_acquire); }
   std::uint64_t released() const { return view_.released->value.load(std::memory_order_relaxed); }
   const VerbsPort& port() const;
@@ -84,9 +98,11 @@ class SendingEnd {
   void drop();
   std::uint32_t pairOf(std::uint64_t sequence) const;
   bool isLastOnPair(std::uint64_t sequence, std::uint64_t end) const;
+  Source sourceOf(std::uint64_t sequence);
+  std::optional<ResultPlace> resultPlace(std::uint64_t sequence);
   bool send(std::uint64_t sequence, bool is_last);
   bool take(const ibv_wc& completion, VerbsClock::time_point now);
-  bool takeCredit(std::uint32_t low);
+  std::string takeCredit(std::uint32_t low);
   bool bringHome(std::uint64_t sequence);
   std::string failure() const;
 
@@ -103,7 +119,9 @@ class SendingEnd {
   SendQueue queue_;
   Remote remote_;
   std::uint64_t sent_ = 0;
-  std::vector<std::shared_ptr<RegisteredMemory>> lent_;  ///< by slot: user memory that the device works on
+  std::vector<Lent> lent_;  ///< by slot
+  std::unique_ptr<SpoiledCopies> spoiled_;
+  Alterations alterations_;
 
   Outage outage_;
   VerbsClock::time_point next_step_{};  ///< waiting: greets; greeting: gives this attempt up

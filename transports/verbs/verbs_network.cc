@@ -54,6 +54,8 @@ std::size_t linkCount(const std::vector<std::string>& peers, std::uint32_t lanes
 VerbsNetwork::VerbsNetwork(std::vector<VerbsPort> ports, RdmaOptions options)
     : options_(std::move(options)),
       ports_(std::move(ports)),
+      user_memory_({.in_place = options_.tell_path, .copied = options_.note}),
+      faults_(options_.faults),
       epoll_(require(UniqueFd(::epoll_create1(EPOLL_CLOEXEC)), "epoll_create1")),
       letters_fd_(require(UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), "eventfd")),
       retired_(options_.peers.size()),
@@ -65,6 +67,8 @@ VerbsNetwork::VerbsNetwork(std::vector<VerbsPort> ports, RdmaOptions options)
           .user_memory = user_memory_,
           .rank = options_.rank,
           .checksums = options_.checksums,
+          .faults = faults_.isNone() ? nullptr : &faults_,
+          .altered = altered_,
           .is_retired =
               [this](int peer) {
                 return retired_[static_cast<std::size_t>(peer)].load(std::memory_order_relaxed) || has_ended_;

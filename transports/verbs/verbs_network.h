@@ -58,6 +58,7 @@ class VerbsNetwork final : public RdmaNetwork {
   bool drain(std::chrono::steady_clock::time_point deadline) override;
   void retire(int peer) override;
   void halt() override;
+  std::uint64_t alteredSlots() const override { return altered_.load(std::memory_order_relaxed); }
 
  private:
   struct Pair {
@@ -98,6 +99,8 @@ class VerbsNetwork final : public RdmaNetwork {
   std::vector<VerbsPort> ports_;
   std::vector<std::shared_ptr<VerbsDevice>> devices_;  ///< of ports_
   UserMemory user_memory_;
+  FaultySlots faults_;
+  std::atomic<std::uint64_t> altered_{0};
   UniqueFd epoll_;
   UniqueFd letters_fd_;
   std::vector<std::atomic<bool>> retired_;  ///< by rank

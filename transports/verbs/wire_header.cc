@@ -12,13 +12,14 @@ std::uint64_t checkOf(SlotHeader header, std::span<const std::byte> data, bool c
 
 }  // namespace
 
-SlotHeader toWireHeader(const SlotHeader& header, const ResultPlace& result, std::span<const std::byte> data,
-                        bool checksum) {
+SlotHeader toWireHeader(const SlotHeader& header, const std::optional<ResultPlace>& result,
+                        std::span<const std::byte> data, bool checksum) {
   SlotHeader wire = header;
   wire.kind = SlotKind::inline_data;
   wire.from_region = header.kind != SlotKind::inline_data || header.returns != 0 ? kPromptSlot : 0;
-  wire.to = result.address;
-  wire.to_region = result.key;
+  if (result) wire.from_region |= kResultInPlace;
+  wire.to = result ? result->address : 0;
+  wire.to_region = result ? result->key : 0;
   wire.from = checkOf(wire, data, checksum);
   return wire;
 }

@@ -2,30 +2,33 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "runtime/core/link.h"
 
 namespace tutti {
 
-/// In `from_region`, which receivers have no other use for: the sender waits for this slot, credit it at
-/// once.
-inline constexpr std::uint32_t kPromptSlot = 1;
+/// Bits of `from_region`, which receivers have no other use for.
+inline constexpr std::uint32_t kPromptSlot = 1;     ///< the sender waits for this slot: credit it at once
+inline constexpr std::uint32_t kResultInPlace = 2;  ///< `to` and `to_region` say where its result is to go
 
-/// Where a receiver writes a slot's result.
+/// Memory of the user, registered, into which the receiver's device writes a slot's result.
 struct ResultPlace {
   std::uint64_t address = 0;  ///< in the sender's process
   std::uint32_t key = 0;
 };
 
-/// `kind` is inline_data, `from` the check, `to` and `to_region` the place of the result. The check covers
-/// the header, and the data too where they carry checksums.
-SlotHeader toWireHeader(const SlotHeader& header, const ResultPlace& result, std::span<const std::byte> data,
-                        bool checksum);
+/// `kind` is inline_data, `from` the check. The check covers the header, and the data too where they carry
+/// checksums. Without a place of its own a result goes back into the slot.
+SlotHeader toWireHeader(const SlotHeader& header, const std::optional<ResultPlace>& result,
+                        std::span<const std::byte> data, bool checksum);
 
 /// Whether header (and data) are as they were sent.
 bool isIntactWire(const SlotHeader& wire, std::span<const std::byte> data, bool checksum);
 
+/// Of a slot's result. Where data carry checksums, the receiver writes it into `from` of the sender's header,
+/// with the credit: by then the header has served its purpose for sending.
 std::uint64_t resultChecksum(std::uint64_t sequence, std::span<const std::byte> result);
 
 }  // namespace tutti

@@ -33,7 +33,8 @@ typedef struct {
   uint64_t payload_read_bytes;     ///< payload that this rank read in place from other ranks' memory
   uint64_t payload_written_bytes;  ///< results that this rank left with other ranks, in their memory or slots
   uint64_t payload_network_bytes;  ///< of payload in slots and written: what went to ranks on other hosts
-  uint64_t reserved[2];            ///< 0
+  uint64_t altered_slots;          ///< slots from other hosts that came altered, and were asked for again
+  uint64_t reserved[1];            ///< 0
 } tuttiStatistics_t;
 
 /// Fills *statistics. Local, does not wait; any thread may ask at any time, also during an operation, whose
