@@ -282,6 +282,7 @@ class Wirer {
     options.fail = request_.fail;
     options.note = logAt(LogLevel::warn);
     options.tell_path = logAt(LogLevel::info);
+    if (request_.gpus != nullptr) options.tell_path(describeGpuMemory(rdma_, options.checksums));
     auto network = makeRdmaNetwork(rdma_, std::move(options));
     RdmaNetwork* const made = network.get();
     wiring_.network = std::move(network);

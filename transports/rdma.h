@@ -56,6 +56,9 @@ class RdmaNetwork : public Network {
   virtual void hear(int peer, std::span<const std::uint8_t> letter) = 0;
 };
 
+/// How data of GPUs takes part, and what this host would allow: a line for the log.
+std::string describeGpuMemory(const RdmaPorts& ports, bool checksums);
+
 /// Throws Error.
 std::unique_ptr<RdmaNetwork> makeRdmaNetwork(const RdmaPorts& ports, RdmaOptions options);
 

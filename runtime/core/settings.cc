@@ -296,7 +296,7 @@ constexpr Row kRows[] = {
      [](Settings& s, const Row& r, std::string_view v) {
        s.rdma.queue_pairs = static_cast<std::uint32_t>(wholeNumber(r, v, 1, 8));
      }},
-    {{"TUTTI_FAULTS", "", "faults to inject into TCP links, for tests; see transports/README.md"},
+    {{"TUTTI_FAULTS", "", "faults to inject into links to other hosts, for tests; see transports/README.md"},
      [](Settings& s, const Row&, std::string_view v) { s.network.faults = v; }},
     {{"NCCL_DEBUG", "NONE", "what is logged: NONE, VERSION, WARN, INFO or TRACE"},
      [](Settings& s, const Row& r, std::string_view v) { s.log_level = logLevel(r, v); }},

@@ -63,10 +63,33 @@ TEST(Settings, WrongValuesAreRefusedByName) {
                                                        {"TUTTI_TIMEOUT", "1e99"},
                                                        {"TUTTI_INIT_TIMEOUT", "0"},
                                                        {"NCCL_DEBUG", "LOUD"},
-                                                       {"TUTTI_BOOTSTRAP_PORT", "65536"}};
+                                                       {"TUTTI_BOOTSTRAP_PORT", "65536"},
+                                                       {"NCCL_IB_ADDR_FAMILY", "AF_UNIX"}};
   for (const auto& [name, value] : wrong) {
     const std::string text = refusal(name, value);
     EXPECT_NE(text.find(std::string(name) + "=\"" + value + "\""), std::string::npos) << text;
+  }
+}
+
+TEST(Settings, NumbersOutOfRangeAreRefusedWithTheRange) {
+  struct Range {
+    const char* name;
+    const char* below;  ///< nullptr: none
+    const char* above;
+    const char* range;
+  };
+  for (const Range& range : {Range{"NCCL_IB_GID_INDEX", "-2", "256", "0 to 255"},
+                             {"NCCL_IB_TIMEOUT", "0", "32", "1 to 31"},
+                             {"NCCL_IB_RETRY_CNT", nullptr, "8", "0 to 7"},
+                             {"NCCL_IB_SL", nullptr, "16", "0 to 15"},
+                             {"NCCL_IB_TC", nullptr, "256", "0 to 255"},
+                             {"NCCL_IB_PKEY", nullptr, "65536", "0 to 65535"},
+                             {"NCCL_IB_QPS_PER_CONNECTION", "0", "9", "1 to 8"}}) {
+    for (const char* value : {range.below, range.above, "x"}) {
+      if (value == nullptr) continue;
+      const std::string text = refusal(range.name, value);
+      EXPECT_NE(text.find(std::string("a whole number from ") + range.range), std::string::npos) << text;
+    }
   }
 }
 

@@ -32,6 +32,7 @@ class RecordingDevice {
 
   std::size_t most_regions = 1000;       ///< then registering fails with ENOMEM
   std::map<void*, std::size_t> regions;  ///< registered now, by address
+  int dma_buf_error = EOPNOTSUPP;        ///< what registering by a descriptor that is none gives
   int registered = 0;                    ///< ever
   struct Change {
     ibv_qp_attr attributes;
@@ -61,6 +62,10 @@ class RecordingDevice {
       current()->regions.erase(region->addr);
       delete region;
       return 0;
+    };
+    f.reg_dmabuf_mr = [](ibv_pd*, std::uint64_t, std::size_t, std::uint64_t, int, int) -> ibv_mr* {
+      errno = current()->dma_buf_error;
+      return nullptr;
     };
     f.create_cq = [](ibv_context*, int, void*, ibv_comp_channel*, int) { return &current()->completions_; };
     f.destroy_cq = [](ibv_cq*) { return 0; };

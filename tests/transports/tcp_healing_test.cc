@@ -86,12 +86,12 @@ TEST(TcpHealing, StallAndDelay) {
   EXPECT_EQ(talkWith("delay:ms=3;cut:every=5000", "stall:at=0,ms=50", options, talk), test::none());
 }
 
-/// Both callers are gone when the connection breaks: their Watchers heal it.
-TEST(TcpHealing, AbsentCallersHeal) {
-  TcpOptions options{.slot_count = 4, .slot_bytes = 1024};
-  TcpOptions cutting = options;
-  cutting.faults = "cut:at=1500";
-  const Cluster cluster = makeCluster({cutting, options});
+/// Both callers are gone when the connection breaks: their Watchers heal it. Returns what came altered.
+std::uint64_t healAlone(const std::string& faults, bool checksums) {
+  TcpOptions options{.slot_count = 4, .slot_bytes = 1024, .checksums = checksums};
+  TcpOptions faulty = options;
+  faulty.faults = faults;
+  const Cluster cluster = makeCluster({faulty, options});
   const LinkView out = cluster[0].outbound(0, 1);
   const LinkView in = cluster[1].inbound(0, 0);
   {
@@ -107,10 +107,15 @@ TEST(TcpHealing, AbsentCallersHeal) {
     cluster[0].visit();
     cluster[1].visit();
   }
-  ASSERT_EQ(test::postedOn(in), 4U);
+  EXPECT_EQ(test::postedOn(in), 4U);
   for (std::uint64_t i = 0; i < 4; ++i) EXPECT_TRUE(test::hasPattern({in.slot(i), 1000}, 0, i));
   EXPECT_EQ(cluster.failed(), test::none());
+  EXPECT_EQ(cluster[0].alteredSlots(), 0U);
+  return cluster[1].alteredSlots();
 }
+
+TEST(TcpHealing, AbsentCallersHeal) { EXPECT_EQ(healAlone("cut:at=1500", false), 0U); }
+TEST(TcpHealing, WhatCameAlteredIsCounted) { EXPECT_EQ(healAlone("corrupt:at=1500", true), 1U); }
 
 /// Drives rank 0 until a link of it has failed or `limit` is over.
 std::vector<std::string> failuresWithin(const Cluster& cluster, milliseconds limit) {

@@ -54,6 +54,8 @@ Loaded load() {
   find(f.ack_async_event, "ibv_ack_async_event");
   find(f.fork_init, "ibv_fork_init");
   find(f.event_type_str, "ibv_event_type_str");
+  void* const dma_buf = ::dlsym(library, "ibv_reg_dmabuf_mr");
+  std::memcpy(&f.reg_dmabuf_mr, &dma_buf, sizeof(dma_buf));
   // Pages under a device's hand must not become a child's copies when the program forks.
   if (loaded.problem.empty()) f.fork_init();
   return loaded;

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "transports/verbs/gpu_memory.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -394,6 +395,10 @@ RdmaPorts findRdmaPorts(const RdmaSettings& settings) {
   }
   if (!found->ports.empty()) result.ports = std::move(found);
   return result;
+}
+
+std::string describeGpuMemory(const RdmaPorts& ports, bool checksums) {
+  return toText(findGpuMemoryWays(ports.ports->ports), checksums);
 }
 
 std::unique_ptr<RdmaNetwork> makeRdmaNetwork(const RdmaPorts& ports, RdmaOptions options) {
