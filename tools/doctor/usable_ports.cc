@@ -1,0 +1,47 @@
+// The ports that links would be made over, as transports/verbs finds them.
+#include <algorithm>
+
+#include "tools/doctor/gather.h"
+#include "transports/verbs/device.h"
+#include "transports/verbs/gids.h"
+#include "tutti/error.h"
+
+namespace tutti::doctor {
+namespace {
+
+GidRules rulesOf(const RdmaSettings& settings) {
+  GidRules rules{.range = settings.address_range};
+  if (settings.gid_index >= 0) rules.index = static_cast<std::uint16_t>(settings.gid_index);
+  if (settings.address_family == "AF_INET") rules.family = GidRules::Family::ipv4;
+  if (settings.address_family == "AF_INET6") rules.family = GidRules::Family::ipv6;
+  return rules;
+}
+
+UsableRdmaPort describe(const VerbsPort& port, const RdmaSettings& settings) {
+  constexpr int kSmallestMtu = 128;  // IBV_MTU_256 is 1
+  UsableRdmaPort usable{.name = port.name(), .mtu = kSmallestMtu << static_cast<int>(port.mtu)};
+  usable.gid_count = static_cast<int>(port.gids.size());
+  // With a peer that has just such addresses. Most have IPv4, and then the longer prefix in common by it.
+  std::vector<Gid> gids = port.gids;
+  std::ranges::stable_partition(gids, isIpv4);
+  const auto pair = chooseGids(gids, gids, rulesOf(settings));
+  if (!pair) return usable;
+  usable.gid = toText(pair->mine);
+  usable.is_link_local = port.is_ethernet && isLinkLocal(pair->mine);
+  usable.is_roce_v1 = pair->mine.type == GidType::roce_v1;
+  return usable;
+}
+
+}  // namespace
+
+void findUsablePorts(const RdmaSettings& settings, RdmaFacts& facts) {
+  try {
+    const VerbsPorts found = findVerbsPorts(settings);
+    for (const VerbsPort& port : found.ports) facts.usable.push_back(describe(port, settings));
+    facts.why_none = found.why_not;
+  } catch (const Error& error) {
+    facts.why_none = error.what();
+  }
+}
+
+}  // namespace tutti::doctor
