@@ -77,6 +77,8 @@ std::string summary(const Findings& findings) {
                   counted(countOf(findings, Level::warning), "warning"),
                   counted(countOf(findings, Level::note), "note"), countOf(findings, Level::ok));
   if (worst(findings) < Level::warning) return text + " Nothing to do.\n";
+  const std::size_t bad = countOf(findings, Level::failure) + countOf(findings, Level::warning);
+  if (bad == findings.size()) return text + '\n';  // they are in sight
   text += " What to do, the worst first:\n";
   for (const Level level : {Level::failure, Level::warning}) {
     for (const Finding& finding : findings) {

@@ -2,20 +2,12 @@
 #include <algorithm>
 
 #include "tools/doctor/gather.h"
+#include "tools/doctor/gid_rules.h"
 #include "transports/verbs/device.h"
-#include "transports/verbs/gids.h"
 #include "tutti/error.h"
 
 namespace tutti::doctor {
 namespace {
-
-GidRules rulesOf(const RdmaSettings& settings) {
-  GidRules rules{.range = settings.address_range};
-  if (settings.gid_index >= 0) rules.index = static_cast<std::uint16_t>(settings.gid_index);
-  if (settings.address_family == "AF_INET") rules.family = GidRules::Family::ipv4;
-  if (settings.address_family == "AF_INET6") rules.family = GidRules::Family::ipv6;
-  return rules;
-}
 
 UsableRdmaPort describe(const VerbsPort& port, const RdmaSettings& settings) {
   constexpr int kSmallestMtu = 128;  // IBV_MTU_256 is 1
@@ -24,7 +16,7 @@ UsableRdmaPort describe(const VerbsPort& port, const RdmaSettings& settings) {
   // With a peer that has just such addresses. Most have IPv4, and then the longer prefix in common by it.
   std::vector<Gid> gids = port.gids;
   std::ranges::stable_partition(gids, isIpv4);
-  const auto pair = chooseGids(gids, gids, rulesOf(settings));
+  const auto pair = chooseGids(gids, gids, gidRulesOf(settings));
   if (!pair) return usable;
   usable.gid = toText(pair->mine);
   usable.is_link_local = port.is_ethernet && isLinkLocal(pair->mine);
