@@ -11,7 +11,12 @@ namespace {
 constexpr const char* kTcp = "TCP";
 constexpr const char* kRdma = "RDMA";
 
-std::string nameOf(const PeerSide& side) { return fmt::format("{} ({})", side.host, side.address); }
+/// "node7 (10.0.0.5)"; of two doctors on one host, which of them.
+std::string nameOf(const PeerFacts& facts, const PeerSide& side) {
+  if (facts.caller.host == facts.listener.host && facts.caller.address == facts.listener.address)
+    return &side == &facts.caller ? "the caller" : "the listener";
+  return fmt::format("{} ({})", side.host, side.address);
+}
 
 /// What tells a side from the other, as short as can be.
 std::string shortName(const PeerFacts& facts, const PeerSide& side) {
@@ -30,11 +35,22 @@ std::string speedText(double round_trip_us, double gbps) {
 
 /// One direction of TCP, and what is known of the other.
 struct Direction {
-  const std::string check;
+  Direction(const PeerFacts& facts, bool is_to_listener)
+      : from(is_to_listener ? facts.caller : facts.listener),
+        to(is_to_listener ? facts.listener : facts.caller),
+        trial(is_to_listener ? facts.to_listener : facts.to_caller),
+        is_other_ok((is_to_listener ? facts.to_caller : facts.to_listener).outcome == TcpOutcome::ok),
+        check(wayText(facts, from, to)),
+        from_name(nameOf(facts, from)),
+        to_name(nameOf(facts, to)) {}
+
   const PeerSide& from;
   const PeerSide& to;
   const TcpTrial& trial;
   bool is_other_ok;
+  std::string check;
+  std::string from_name;
+  std::string to_name;
 };
 
 /// Behind a failure: what the other direction says about whose fault it is.
@@ -42,13 +58,12 @@ std::string otherWay(const Direction& d) {
   return d.is_other_ok
              ? fmt::format(
                    "; the other way it works, so the fault is in what {} lets in, or in what {} lets out",
-                   nameOf(d.to), nameOf(d.from))
+                   d.to_name, d.from_name)
              : "";
 }
 
-std::string openPorts(const PeerSide& side) {
-  return fmt::format("on {}, and between: open TCP ports (TUTTI_PORT_RANGE) for {}", nameOf(side),
-                     "the other host");
+std::string openPorts(const std::string& name) {
+  return fmt::format("on {}, and between: open TCP ports (TUTTI_PORT_RANGE) for {}", name, "the other host");
 }
 
 Finding judgeFailed(const Direction& d) {
@@ -59,16 +74,17 @@ Finding judgeFailed(const Direction& d) {
   switch (d.trial.outcome) {
     case TcpOutcome::no_route:
       return say(
-          fmt::format("{} has no way there: {}", nameOf(d.from), d.trial.words),
+          fmt::format("{} has no way there: {}", d.from_name, d.trial.words),
           fmt::format("on {}: ip route get {}; add a route, or have both use a network that they share "
                       "(NCCL_SOCKET_IFNAME)",
-                      nameOf(d.from), d.to.address));
+                      d.from_name, d.to.address));
     case TcpOutcome::no_answer:
       return say(fmt::format("no answer from {}: filtered{}", port, otherWay(d)),
-                 openPorts(d.to) + "; a packet filter drops them without a word");
+                 openPorts(d.to_name) + "; a packet filter drops them without a word");
     case TcpOutcome::refused:
-      return say(fmt::format("{} is refused, though a doctor listens there{}", port, otherWay(d)),
-                 openPorts(d.to) + "; a packet filter rejects them, or another machine has that address");
+      return say(
+          fmt::format("{} is refused, though a doctor listens there{}", port, otherWay(d)),
+          openPorts(d.to_name) + "; a packet filter rejects them, or another machine has that address");
     case TcpOutcome::stranger:
       return say(
           fmt::format("{} accepts, but nothing comes back{}", port, otherWay(d)),
@@ -77,14 +93,14 @@ Finding judgeFailed(const Direction& d) {
       return say(
           fmt::format("small messages pass, 256 KiB do not: large frames are lost on the way (MTU {} at {}, "
                       "{} at {})",
-                      d.from.mtu, nameOf(d.from), d.to.mtu, nameOf(d.to)),
+                      d.from.mtu, d.from_name, d.to.mtu, d.to_name),
           "set the same MTU on both hosts and all switches between, no larger than the smallest, and let "
           "ICMP \"fragmentation needed\" through");
     case TcpOutcome::untried:
       return {Level::warning, kTcp, d.check, "not tried: the doctors' conversation had ended", "see below"};
     default:
       return say(fmt::format("connecting to {}: {}", port, d.trial.words),
-                 fmt::format("on {}: ip route get {}", nameOf(d.from), d.to.address));
+                 fmt::format("on {}: ip route get {}", d.from_name, d.to.address));
   }
 }
 
@@ -95,8 +111,8 @@ Findings judgeTcp(const Direction& d) {
     findings.push_back(
         {Level::warning, kTcp, d.check,
          fmt::format("leaves {} by {}, not by {}: the route leads over another interface than the one chosen",
-                     d.from.host, d.trial.left_by, d.from.address),
-         fmt::format("on {}: ip route get {}; correct the route, or NCCL_SOCKET_IFNAME", nameOf(d.from),
+                     d.check.substr(0, d.check.find(' ')), d.trial.left_by, d.from.address),
+         fmt::format("on {}: ip route get {}; correct the route, or NCCL_SOCKET_IFNAME", d.from_name,
                      d.to.address)});
   }
   constexpr std::uint64_t kOften = 100;  // one in so many
@@ -122,14 +138,14 @@ Findings judgeDifferences(const PeerFacts& facts) {
     const PeerSide& slow = there < back ? facts.caller : facts.listener;
     findings.push_back(
         {Level::note, kTcp, check,
-         fmt::format("what {} sends is {:.1f} times slower than what it receives", nameOf(slow),
+         fmt::format("what {} sends is {:.1f} times slower than what it receives", nameOf(facts, slow),
                      std::max(there, back) / std::min(there, back)),
          fmt::format("try again when both are idle; then look at {}: qdisc, duplex, load", slow.host)});
   }
   if (facts.caller.mtu != facts.listener.mtu && facts.caller.mtu > 0 && facts.listener.mtu > 0) {
     findings.push_back({Level::note, kTcp, check,
-                        fmt::format("MTU {} at {}, {} at {}", facts.caller.mtu, nameOf(facts.caller),
-                                    facts.listener.mtu, nameOf(facts.listener)),
+                        fmt::format("MTU {} at {}, {} at {}", facts.caller.mtu, nameOf(facts, facts.caller),
+                                    facts.listener.mtu, nameOf(facts, facts.listener)),
                         "set the same on both, as far as the switches allow"});
   }
   return findings;
@@ -167,15 +183,22 @@ class RailJudge {
     return {level, kRdma, check_, seen, todo};
   }
 
+  /// "mlx5_0:1 of node7 (10.0.0.5)".
+  std::string portOf(const PeerSide& side) const {
+    return fmt::format("{} of {}", &side == &facts_.caller ? rail_.caller : rail_.listener,
+                       nameOf(facts_, side));
+  }
+
   /// Nothing arrives at `to`: neither writes nor the acknowledgements of its own.
   Finding oneWay(const PeerSide& from, const PeerSide& to, const RdmaTrial& other) const {
     return finding(
         Level::failure,
-        fmt::format("what {} sends does not arrive at {}; the other way writes arrive{}", nameOf(from),
-                    nameOf(to), other.small_acknowledged ? "" : ", and their acknowledgements are lost"),
-        fmt::format("open UDP port 4791 on {} for {} (RoCE v2), and on the way; then: is PFC set on both "
-                    "sides of every switch? By {}",
-                    nameOf(to), nameOf(from), rail_.path));
+        fmt::format("what {} sends does not arrive at {}; the other way writes arrive{} (by {})",
+                    portOf(from), portOf(to),
+                    other.small_acknowledged ? "" : ", but their acknowledgements are lost", rail_.path),
+        fmt::format("open UDP port 4791 (RoCE v2) into {}, and on the way; then see that PFC is set on "
+                    "both sides of every switch",
+                    portOf(to)));
   }
 
   Finding noWay() const {
@@ -199,7 +222,7 @@ class RailJudge {
     }
     return finding(
         Level::failure, way + "writes arrive, but are not acknowledged: " + trial.status,
-        fmt::format("look for losses from {} to {}: firewall (UDP 4791), PFC", nameOf(to), nameOf(from)));
+        fmt::format("look for losses from {} to {}: firewall (UDP 4791), PFC", portOf(to), portOf(from)));
   }
 
   const PeerFacts& facts_;
@@ -221,7 +244,7 @@ Findings judgeRdmaTrials(const PeerFacts& facts) {
     return {{Level::note, kRdma, "ports", "neither host has one that can be used: TCP carries everything"}};
   const PeerSide& without = caller.has_rdma ? listener : caller;
   return {{Level::warning, kRdma, "ports",
-           fmt::format("only one host has RDMA, so TCP carries everything. {}: {}", nameOf(without),
+           fmt::format("only one host has RDMA, so TCP carries everything. {}: {}", nameOf(facts, without),
                        without.why_no_rdma),
            fmt::format("run tutti-doctor on {}, which says what it needs", without.host)}};
 }
@@ -229,13 +252,9 @@ Findings judgeRdmaTrials(const PeerFacts& facts) {
 }  // namespace
 
 Findings judgePeers(const PeerFacts& facts) {
-  const bool is_there_ok = facts.to_listener.outcome == TcpOutcome::ok;
-  const bool is_back_ok = facts.to_caller.outcome == TcpOutcome::ok;
-  Findings findings = judgeTcp({wayText(facts, facts.caller, facts.listener), facts.caller, facts.listener,
-                                 facts.to_listener, is_back_ok});
+  Findings findings = judgeTcp(Direction(facts, true));
   const auto add = [&findings](Findings more) { findings.insert(findings.end(), more.begin(), more.end()); };
-  add(judgeTcp({wayText(facts, facts.listener, facts.caller), facts.listener, facts.caller, facts.to_caller,
-                is_there_ok}));
+  add(judgeTcp(Direction(facts, false)));
   add(judgeDifferences(facts));
   if (facts.ended.empty()) {
     add(judgeRdmaTrials(facts));

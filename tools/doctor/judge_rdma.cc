@@ -33,7 +33,7 @@ Finding judgeNone(const RdmaFacts& facts, const Settings& settings) {
              "see below; without RDMA, other hosts are reached over TCP");
 }
 
-Finding judgePort(const RdmaPort& port, const RdmaFacts& facts) {
+Finding judgePort(const RdmaPort& port, const RdmaFacts& facts, const RdmaSettings& settings) {
   const std::string check = fmt::format("port {}", port.name);
   const std::string below = port.interface.empty() ? "" : fmt::format(" on {}", port.interface);
   const std::string what =
@@ -47,9 +47,13 @@ Finding judgePort(const RdmaPort& port, const RdmaFacts& facts) {
   }
   const bool is_used =
       std::ranges::find(facts.usable, port.name, &UsableRdmaPort::name) != facts.usable.end();
-  if (!is_used && facts.is_built && facts.has_device_files)
-    return {Level::note, kArea, check, what + ": active, not used (NCCL_IB_HCA, or it has no GID)",
-            "name it in NCCL_IB_HCA if it should be, and see that its interface has an address"};
+  if (!is_used && facts.is_built && facts.has_device_files) {
+    if (!settings.hca.empty())
+      return {Level::note, kArea, check,
+              fmt::format("{}: active, left out by NCCL_IB_HCA={}", what, settings.hca)};
+    return {Level::warning, kArea, check, what + ": active, but has no GID",
+            "give its interface an IP address"};
+  }
   return {Level::ok, kArea, check, what + ": active"};
 }
 
@@ -77,9 +81,9 @@ Finding judgeGid(const UsableRdmaPort& port, const RdmaSettings& settings) {
 
 Finding judgeMtu(const UsableRdmaPort& usable, const RdmaPort& port) {
   const std::string check = fmt::format("MTU of {}", usable.name);
-  const std::string seen = port.interface.empty() ? fmt::format("{}", usable.mtu)
-                                                  : fmt::format("{} in packets of {} {}", usable.mtu,
-                                                                port.interface, port.interface_mtu);
+  const std::string seen = port.interface.empty()
+                               ? fmt::format("{}", usable.mtu)
+                               : fmt::format("{} ({}: {})", usable.mtu, port.interface, port.interface_mtu);
   if (usable.mtu >= kMostRdmaMtu || !port.is_ethernet) return {Level::ok, kArea, check, seen};
   if (port.interface_mtu < kMostRdmaMtu + kRoceOverhead) {
     return {Level::warning, kArea, check, seen + ": packets are small, so devices and switches do more work",
@@ -101,7 +105,7 @@ Findings judgeRdma(const RdmaFacts& facts, const Settings& settings) {
   if (facts.usable.empty()) findings.push_back(judgeNone(facts, settings));
   bool has_roce = false;
   for (const RdmaPort& port : facts.ports) {
-    findings.push_back(judgePort(port, facts));
+    findings.push_back(judgePort(port, facts, settings.rdma));
     const auto usable = std::ranges::find(facts.usable, port.name, &UsableRdmaPort::name);
     if (usable == facts.usable.end()) continue;
     has_roce = has_roce || port.is_ethernet;
