@@ -12,7 +12,9 @@ constexpr const char* kArea = "GPUs";
 std::string cudaText(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
 Finding judgeNone(const GpuFacts& facts, DeviceChoice wanted) {
-  if (facts.pci_devices == 0 && wanted != DeviceChoice::cuda)
+  // Some containers show no PCI bus.
+  const bool has_some = facts.pci_devices > 0 || !facts.driver.empty() || facts.has_device_files;
+  if (!has_some && wanted != DeviceChoice::cuda)
     return {Level::note, kArea, "devices", "none: communicators work on host memory"};
   if (facts.pci_devices > 0 && facts.driver.empty()) {
     return {
