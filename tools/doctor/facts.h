@@ -34,6 +34,7 @@ struct RdmaPort {
   bool is_ethernet = false;
   std::string interface = {};  ///< RoCE: the network device below
   int interface_mtu = 0;
+  bool is_wanted = true;  ///< NCCL_IB_HCA does not leave it out
 };
 
 /// A port that Tutti would use.

@@ -28,8 +28,8 @@ Finding judgeChoice(const Interface& chosen, const NetworkFacts& facts, const Ne
                               ? "NCCL_SOCKET_IFNAME is not set"
                               : fmt::format("by NCCL_SOCKET_IFNAME={}", settings.interfaces);
   const std::string seen =
-      fmt::format("{} {} is used for ids and their rendezvous ({}; {} usable address{})", chosen.name,
-                  hostText(chosen.address), how, facts.usable.size(), facts.usable.size() == 1 ? "" : "es");
+      fmt::format("{} {} is chosen ({}; {} usable address{})", chosen.name, hostText(chosen.address), how,
+                  facts.usable.size(), facts.usable.size() == 1 ? "" : "es");
   if (isLoopback(chosen.address)) {
     return {Level::note, kArea, "interface", seen,
             settings.interfaces.empty()

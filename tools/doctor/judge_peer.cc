@@ -63,7 +63,8 @@ std::string otherWay(const Direction& d) {
 }
 
 std::string openPorts(const std::string& name) {
-  return fmt::format("on {}, and between: open TCP ports (TUTTI_PORT_RANGE) for {}", name, "the other host");
+  return fmt::format("on {}, and on the way: let TCP in on the ports of TUTTI_PORT_RANGE (unset: on any)",
+                     name);
 }
 
 Finding judgeFailed(const Direction& d) {

@@ -38,6 +38,10 @@ Finding judgePort(const RdmaPort& port, const RdmaFacts& facts, const RdmaSettin
   const std::string below = port.interface.empty() ? "" : fmt::format(" on {}", port.interface);
   const std::string what =
       fmt::format("{}{}, {}", port.is_ethernet ? "Ethernet" : "InfiniBand", below, port.rate);
+  if (!port.is_wanted) {
+    return {Level::note, kArea, check,
+            fmt::format("{}: {}, left out by NCCL_IB_HCA={}", what, port.state, settings.hca)};
+  }
   if (port.state != "ACTIVE") {
     return {Level::warning, kArea, check, fmt::format("{}: {}", what, port.state),
             port.is_ethernet       ? fmt::format("check the cable; ip link set {} up",
@@ -47,14 +51,12 @@ Finding judgePort(const RdmaPort& port, const RdmaFacts& facts, const RdmaSettin
   }
   const bool is_used =
       std::ranges::find(facts.usable, port.name, &UsableRdmaPort::name) != facts.usable.end();
-  if (!is_used && facts.is_built && facts.has_device_files) {
-    if (!settings.hca.empty())
-      return {Level::note, kArea, check,
-              fmt::format("{}: active, left out by NCCL_IB_HCA={}", what, settings.hca)};
-    return {Level::warning, kArea, check, what + ": active, but has no GID",
-            "give its interface an IP address"};
-  }
-  return {Level::ok, kArea, check, what + ": active"};
+  if (!is_used && facts.is_built && facts.has_device_files)
+    return {Level::warning, kArea, check,
+            fmt::format("{}: ACTIVE, but not usable{}{}", what, facts.why_none.empty() ? "" : ": ",
+                        facts.why_none),
+            "see that this user may open its device, and that its interface has an IP address"};
+  return {Level::ok, kArea, check, what + ": ACTIVE"};
 }
 
 Finding judgeGid(const UsableRdmaPort& port, const RdmaSettings& settings) {

@@ -28,8 +28,8 @@ constexpr const char* kDetails =
     "  host b$ tutti-doctor --peer a --token TOKEN\n\n"
     "The listener takes one peer who knows the token, which is good for this one time, and ends with it. "
     "Both\n"
-    "print the same verdict. Only the doctor's own connections are encrypted and proved, nothing else "
-    "listens.\n\n"
+    "print the same verdict. Their conversation is encrypted; who does not prove the token is not listened "
+    "to.\n\n"
     "Exit status: 0 nothing is wrong, 1 warnings, 2 failures, 64 bad usage.\n";
 
 class HelpFormatter : public CLI::Formatter {

@@ -1,5 +1,6 @@
 // The ports that links would be made over, as transports/verbs finds them.
 #include <algorithm>
+#include <cstdlib>
 
 #include "tools/doctor/gather.h"
 #include "tools/doctor/gid_rules.h"
@@ -27,6 +28,11 @@ UsableRdmaPort describe(const VerbsPort& port, const RdmaSettings& settings) {
 }  // namespace
 
 void findUsablePorts(const RdmaSettings& settings, RdmaFacts& facts) {
+  const HcaRule rule(settings.hca);
+  for (RdmaPort& port : facts.ports) {
+    const std::size_t colon = port.name.rfind(':');
+    port.is_wanted = rule.allows(port.name.substr(0, colon), std::atoi(port.name.c_str() + colon + 1));
+  }
   try {
     const VerbsPorts found = findVerbsPorts(settings);
     for (const VerbsPort& port : found.ports) facts.usable.push_back(describe(port, settings));
