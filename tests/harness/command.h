@@ -38,6 +38,8 @@ class Command {
 
   /// Reads until standard output contains `text` or `limit` passes; true when it was seen.
   bool waitForOutput(const std::string& text, std::chrono::milliseconds limit);
+  /// Standard output, as far as it was read by then.
+  const std::string& output() const { return result_.out; }
 
   /// Waits for the end; kills the process group at the deadline.
   CommandResult wait(std::chrono::milliseconds limit = std::chrono::seconds(60));

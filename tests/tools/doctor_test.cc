@@ -1,0 +1,86 @@
+// tutti-doctor as its users run it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/harness/command.h"
+
+namespace tutti::test {
+namespace {
+
+using nlohmann::json;
+
+/// The findings about `check`, of a run with --json.
+json about(const json& document, const std::string& check) {
+  json found = json::array();
+  for (const json& finding : document.at("findings")) {
+    if (finding.at("check") == check) found.push_back(finding);
+  }
+  return found;
+}
+
+json parsed(const CommandResult& result) {
+  json document = json::parse(result.out, nullptr, false);
+  EXPECT_FALSE(document.is_discarded()) << result.out << result.err;
+  return document;
+}
+
+TEST(Doctor, LooksAtThisHostAndSaysTheSameBothWays) {
+  const CommandResult text = runCommand({"tutti-doctor"});
+  const CommandResult result = runCommand({"tutti-doctor", "--json"});
+  EXPECT_EQ(text.exit_code, result.exit_code) << text.out << text.err;
+  const json document = parsed(result);
+  EXPECT_EQ(document.at("exit_status"), result.exit_code);
+  EXPECT_EQ(document.at("format"), 1);
+  std::size_t counted = 0;
+  for (const auto& [level, count] : document.at("counts").items()) counted += count.get<std::size_t>();
+  EXPECT_EQ(counted, document.at("findings").size());
+  for (const json& finding : document.at("findings")) {
+    EXPECT_NE(text.out.find(finding.at("check").get<std::string>()), std::string::npos) << finding;
+    const bool is_bad = finding.at("level") == "warning" || finding.at("level") == "failure";
+    EXPECT_TRUE(!is_bad || finding.at("todo") != "") << finding;
+  }
+  for (const char* check : {"environment", "interface", "locked memory", "free memory", "shared memory"})
+    EXPECT_EQ(about(document, check).size(), 1U) << check;
+}
+
+TEST(Doctor, TheEnvironmentOfTheJobCounts) {
+  const CommandResult wrong = runCommand({"tutti-doctor", "--json"}, {{"NCCL_SOCKET_IFNAME", "=nowhere7"}});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_EQ(about(parsed(wrong), "interface").at(0).at("level"), "failure");
+  const CommandResult garbage = runCommand({"tutti-doctor", "--json"}, {{"TUTTI_SLOTS", "many"}});
+  EXPECT_EQ(garbage.exit_code, 2);
+  EXPECT_NE(about(parsed(garbage), "environment").at(0).at("seen").get<std::string>().find("TUTTI_SLOTS"),
+            std::string::npos);
+}
+
+TEST(Doctor, LimitsAreThoseOfTheCaller) {
+  const CommandResult result =
+      runCommand({"sh", "-c", "ulimit -n 100; exec \"$0\" --json", programFolder() + "/tutti-doctor"});
+  const json files = about(parsed(result), "open files").at(0);
+  EXPECT_EQ(files.at("level"), "failure") << files;
+  EXPECT_EQ(result.exit_code, 2);
+}
+
+TEST(Doctor, BadUsageIsToldApartFromFindings) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"--nonsense"},
+                                                    {"--listen", "70000"},
+                                                    {"--peer", "a"},
+                                                    {"--listen", "--peer", "a"},
+                                                    {"--wait", "3"},
+                                                    {"extra"}}) {
+    std::vector<std::string> command{"tutti-doctor"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const CommandResult result = runCommand(command);
+    EXPECT_EQ(result.exit_code, 64) << arguments.front() << result.out;
+    EXPECT_NE(result.err.find("--help"), std::string::npos) << result.err;
+  }
+  const CommandResult help = runCommand({"tutti-doctor", "--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_NE(help.out.find("Exit status"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tutti::test

@@ -1,0 +1,72 @@
+// tutti-doctor: what stands in the way of a job on this host, or between two. See --help.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <nlohmann/json.hpp>
+
+#include "tools/doctor/gather.h"
+#include "tools/doctor/host_name.h"
+#include "tools/doctor/judge.h"
+#include "tools/doctor/options.h"
+#include "tools/doctor/peer_check.h"
+#include "tools/doctor/peer_json.h"
+#include "tools/doctor/report.h"
+
+namespace tutti::doctor {
+namespace {
+
+int checkHost(const Options& options) {
+  const HostFacts facts = gather();
+  const Findings findings = judge(facts);
+  if (options.json) {
+    fmt::print("{}\n", toJson(facts.host, "host", findings).dump(2));
+  } else {
+    fmt::print("{}", toText(fmt::format("tutti-doctor {}: {}", TUTTI_VERSION, facts.host), findings));
+  }
+  return exitStatus(findings);
+}
+
+void announce(const std::string& line, bool json) {
+  // One document is all that standard output may hold then.
+  std::FILE* const out = json ? stderr : stdout;
+  fmt::print(out, "On the other host:\n  {}\n\n", line);
+  std::fflush(out);
+}
+
+int checkPeer(const Options& options) {
+  const PeerResult result =
+      options.task == Task::listen
+          ? listenForPeer(options, [&](const std::string& line) { announce(line, options.json); })
+          : callPeer(options);
+  if (options.json) {
+    auto json = toJson(hostName(), "peer", result.findings);
+    if (result.have_met) json["measured"] = toJson(result.facts);
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    return exitStatus(result.findings);
+  }
+  const PeerSide& caller = result.facts.caller;
+  const PeerSide& listener = result.facts.listener;
+  const std::string title = result.have_met
+                                ? fmt::format("tutti-doctor {}: {} ({}) calls {} ({})", TUTTI_VERSION,
+                                              caller.host, caller.address, listener.host, listener.address)
+                                : fmt::format("tutti-doctor {}: {}", TUTTI_VERSION, hostName());
+  fmt::print("{}", toText(title, result.findings));
+  return exitStatus(result.findings);
+}
+
+}  // namespace
+}  // namespace tutti::doctor
+
+int main(int argc, char** argv) {
+  using namespace tutti::doctor;
+  constexpr int kFailed = 2;
+  try {
+    const auto [options, exit_status] = parseOptions(argc, argv);
+    if (!options) return exit_status;
+    return options->task == Task::host ? checkHost(*options) : checkPeer(*options);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "tutti-doctor: {}\n", error.what());
+    return kFailed;
+  }
+}

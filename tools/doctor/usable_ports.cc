@@ -1,0 +1,45 @@
+// The ports that links would be made over, as transports/verbs finds them.
+#include <algorithm>
+#include <cstdlib>
+
+#include "tools/doctor/gather.h"
+#include "tools/doctor/gid_rules.h"
+#include "transports/verbs/device.h"
+#include "tutti/error.h"
+
+namespace tutti::doctor {
+namespace {
+
+UsableRdmaPort describe(const VerbsPort& port, const RdmaSettings& settings) {
+  constexpr int kSmallestMtu = 128;  // IBV_MTU_256 is 1
+  UsableRdmaPort usable{.name = port.name(), .mtu = kSmallestMtu << static_cast<int>(port.mtu)};
+  usable.gid_count = static_cast<int>(port.gids.size());
+  // With a peer that has just such addresses. Most have IPv4, and then the longer prefix in common by it.
+  std::vector<Gid> gids = port.gids;
+  std::ranges::stable_partition(gids, isIpv4);
+  const auto pair = chooseGids(gids, gids, gidRulesOf(settings));
+  if (!pair) return usable;
+  usable.gid = toText(pair->mine);
+  usable.is_link_local = port.is_ethernet && isLinkLocal(pair->mine);
+  usable.is_roce_v1 = pair->mine.type == GidType::roce_v1;
+  return usable;
+}
+
+}  // namespace
+
+void findUsablePorts(const RdmaSettings& settings, RdmaFacts& facts) {
+  const HcaRule rule(settings.hca);
+  for (RdmaPort& port : facts.ports) {
+    const std::size_t colon = port.name.rfind(':');
+    port.is_wanted = rule.allows(port.name.substr(0, colon), std::atoi(port.name.c_str() + colon + 1));
+  }
+  try {
+    const VerbsPorts found = findVerbsPorts(settings);
+    for (const VerbsPort& port : found.ports) facts.usable.push_back(describe(port, settings));
+    facts.why_none = found.why_not;
+  } catch (const Error& error) {
+    facts.why_none = error.what();
+  }
+}
+
+}  // namespace tutti::doctor
