@@ -26,7 +26,7 @@ struct Talk {
 /// One rank's side of one pair. Counts on a link that was not used before.
 class Conversation {
  public:
-  Conversation(TcpNetwork& network, int self, int peer, const Talk& talk)
+  Conversation(Network& network, int self, int peer, const Talk& talk)
       : network_(network),
         self_(self),
         peer_(peer),
@@ -151,7 +151,7 @@ class Conversation {
     releaseOne(in_);
   }
 
-  TcpNetwork& network_;
+  Network& network_;
   int self_;
   int peer_;
   Talk talk_;
@@ -164,7 +164,7 @@ class Conversation {
 };
 
 /// Serves peers as the Watcher does, until all ranks have come so far.
-inline void serveUntil(TcpNetwork& network, const std::atomic<int>& arrived, int nranks) {
+inline void serveUntil(Network& network, const std::atomic<int>& arrived, int nranks) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (arrived.load() < nranks) {
     network.visit();
@@ -177,11 +177,12 @@ inline void serveUntil(TcpNetwork& network, const std::atomic<int>& arrived, int
 enum class Parting { by_links, announced };
 
 /// Ranks 0 and 1 talk, then drain. Returns what went wrong.
-inline std::vector<std::string> converse(const Cluster& cluster, const Talk& talk,
-                                         Parting parting = Parting::by_links) {
+template <class AnyCluster>
+std::vector<std::string> converse(const AnyCluster& cluster, const Talk& talk,
+                                  Parting parting = Parting::by_links) {
   std::atomic<int> arrived{0};
   const auto side = [&](int self) {
-    TcpNetwork& network = cluster[self];
+    Network& network = cluster[self];
     try {
       Inside inside(network);
       Conversation(network, self, 1 - self, talk).run();

@@ -118,18 +118,18 @@ inline Cluster makeCluster(const std::vector<TcpOptions>& options) {
 /// As long as it lives, its thread is the caller inside.
 class Inside {
  public:
-  explicit Inside(TcpNetwork& network) : network_(network) { network_.enter(); }
+  explicit Inside(Network& network) : network_(network) { network_.enter(); }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
   ~Inside() { network_.leave(); }
 
  private:
-  TcpNetwork& network_;
+  Network& network_;
 };
 
 /// Waits as an executor does. Throws once kPatience is over.
 template <class Ready>
-void waitFor(TcpNetwork& network, int peer, Ready ready) {
+void waitFor(Network& network, int peer, Ready ready) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   for (int step = 0; !ready(); ++step) {
     network.poll(peer);

@@ -15,6 +15,10 @@ struct StatusText {
   const char* hint;
 };
 
+constexpr const char* kUnheard =
+    "Is the peer's port up, its cable in, UDP port 4791 open for RoCE v2 (firewall), the MTU the same along "
+    "the "
+    "way, and PFC set where packets are lost?";
 constexpr const char* kOurs = "This is a defect of Tutti or of the device's driver: please report it";
 constexpr const char* kUnused =
     "Tutti asks for nothing of that kind: look for a defect of the device's driver";
@@ -130,6 +134,10 @@ std::string explain(ibv_wc_status status) {
     return fmt::format("completion status {}, which is not known here: see ibv_poll_cq(3)",
                        static_cast<int>(status));
   return fmt::format("{} ({}). {}", text->words, text->name, text->hint);
+}
+
+std::string explainSilence(std::chrono::milliseconds limit) {
+  return fmt::format("no acknowledgement for {} ms. {}", limit.count(), kUnheard);
 }
 
 EventEffect effectOf(ibv_event_type type) {

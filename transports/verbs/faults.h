@@ -3,6 +3,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -11,6 +12,9 @@ namespace tutti {
 /// Of a completion: "no acknowledgement after all retries (IBV_WC_RETRY_EXC_ERR): is the peer's port up,
 /// ...". Never empty, also for a status that no header knew.
 std::string explain(ibv_wc_status status);
+
+/// Of a connection on which nothing was acknowledged for so long, though something was to be.
+std::string explainSilence(std::chrono::milliseconds limit);
 
 /// Of the failures of one connection, what tells why: the first that is more than "failed before".
 inline ibv_wc_status causeOf(std::optional<ibv_wc_status> before, ibv_wc_status next) {

@@ -39,6 +39,7 @@ struct LetterHead {
 };
 
 inline constexpr std::size_t kMostGids = 16;
+inline constexpr std::size_t kTextBytes = 640;
 
 struct HelloLetter {
   LetterHead head;
@@ -68,13 +69,13 @@ struct AnswerLetter {
   std::uint64_t headers_at = 0;
   std::uint32_t key = 0;
   std::uint32_t is_refused = 0;
-  std::array<char, 256> text{};  ///< the receiver's port, or why it refuses
+  std::array<char, kTextBytes> text{};  ///< the receiver's port, or why it refuses
 };
 static_assert(std::is_trivially_copyable_v<AnswerLetter>);
 
 struct BrokenLetter {
   LetterHead head;
-  std::array<char, 256> text{};
+  std::array<char, kTextBytes> text{};
 };
 
 struct ByeLetter {

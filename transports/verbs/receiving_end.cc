@@ -164,7 +164,7 @@ void ReceivingEnd::tend(VerbsClock::time_point now) {
   }
   if (state_ == State::connecting) tendConnecting(now);
   if (state_ == State::open) {
-    if (queue_.isSilentFor(kSilence, now)) lost("no acknowledgement of credits for 2 s", now);
+    if (queue_.isSilentFor(kSilence, now)) lost(explainSilence(kSilence), now);
     return;
   }
   if (!outage_.exceeds(context_.settings.recovery + kReceiverGrace, now)) return;

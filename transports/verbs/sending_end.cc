@@ -24,13 +24,6 @@ constexpr milliseconds kFirstBackoff{20};
 constexpr milliseconds kLongestBackoff{500};
 constexpr std::uint32_t kRequestsPerSlot = 2;
 
-std::string silence(milliseconds limit) {
-  return fmt::format(
-      "no acknowledgement for {} ms. Is the peer's port up, its cable in, UDP port 4791 open for RoCE v2 "
-      "(firewall), the MTU the same along the way, and PFC set where packets are lost?",
-      limit.count());
-}
-
 }  // namespace
 
 SendingEnd::SendingEnd(const VerbsContext& context, const LinkView& view, std::span<std::byte> own,
@@ -52,6 +45,7 @@ const VerbsPort& SendingEnd::port() const {
 
 void SendingEnd::greet(VerbsClock::time_point now) {
   const VerbsPort& port = this->port();
+  if (!port.isActive()) return lost(port.name() + " is not up", now);
   const std::uint32_t count = context_.settings.queue_pairs;
   const std::uint32_t depth = 2 * kRequestsPerSlot * slotsPerPair(view_.slot_count, count);
   try {
@@ -131,7 +125,7 @@ void SendingEnd::tend(VerbsClock::time_point now) {
   if (context_.is_retired(peer_.rank)) return close();
   if (state_ == State::open) {
     const milliseconds limit = outage_.isOn() ? kSilenceAgain : kSilence;
-    if (queue_.isSilentFor(limit, now)) lost(silence(limit), now);
+    if (queue_.isSilentFor(limit, now)) lost(explainSilence(limit), now);
     return;
   }
   if (state_ == State::connecting) tendConnecting(now);
