@@ -55,7 +55,7 @@ Conversation::Conversation(UniqueFd socket, const std::string& token, SecureChan
                           : channel_.problem());
     }
     if (channel_.established() && !channel_.wantsToWrite()) return;
-    const short events = static_cast<short>(POLLIN | (channel_.wantsToWrite() ? POLLOUT : 0));
+    const auto events = static_cast<short>(POLLIN | (channel_.wantsToWrite() ? POLLOUT : 0));
     if (!pollOnce(channel_.fd(), events, deadline)) throw BrokenOff("connected, but no doctor answers there");
   }
 }
@@ -76,7 +76,7 @@ nlohmann::ordered_json Conversation::receive(std::chrono::milliseconds limit) {
       return json;
     }
     if (!is_open) breakOff(channel_);
-    const short events = static_cast<short>(POLLIN | (channel_.wantsToWrite() ? POLLOUT : 0));
+    const auto events = static_cast<short>(POLLIN | (channel_.wantsToWrite() ? POLLOUT : 0));
     if (!pollOnce(channel_.fd(), events, deadline))
       throw BrokenOff(
           fmt::format("the other doctor was silent for {:g} s", static_cast<double>(limit.count()) / 1000));

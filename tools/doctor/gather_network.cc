@@ -24,7 +24,7 @@ std::string defaultRoute() {
   std::ifstream file6("/proc/net/ipv6_route");
   while (std::getline(file6, line)) {
     const bool is_default = line.starts_with(std::string(32, '0') + " 00 ");
-    const std::string interface = line.substr(line.find_last_of(' ') + 1);
+    std::string interface = line.substr(line.find_last_of(' ') + 1);
     if (is_default && interface != "lo") return interface;
   }
   return "";
