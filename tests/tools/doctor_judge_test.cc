@@ -139,18 +139,26 @@ TEST(JudgeRdma, APortThatIsDownIsNamed) {
   expectSays(finding.todo, "ip link set eth1 up");
 }
 
-TEST(JudgeRdma, GidsThatReachLittleOrAreNotThere) {
+TEST(JudgeRdma, GidsThatReachLittle) {
   RdmaFacts facts = goodRdma();
   facts.usable[0].is_link_local = true;
   EXPECT_EQ(about(judgeRdma(facts, {}), "GID of mlx5_0:1").level, Level::warning);
   facts.usable[0].is_roce_v1 = true;
   expectSays(about(judgeRdma(facts, {}), "GID of mlx5_0:1").seen, "RoCE v1");
-  facts.usable[0].gid.clear();
   Settings settings;
-  settings.rdma.gid_index = 9;
-  const Finding finding = about(judgeRdma(facts, settings), "GID of mlx5_0:1");
-  EXPECT_EQ(finding.level, Level::failure);
-  expectSays(finding.todo, "unset NCCL_IB_GID_INDEX");
+  settings.rdma.gid_index = 0;
+  expectSays(about(judgeRdma(facts, settings), "GID of mlx5_0:1").todo, "unset NCCL_IB_GID_INDEX");
+}
+
+TEST(JudgeRdma, PortsThatAreNotUsedSayWhy) {
+  RdmaFacts facts = goodRdma();
+  facts.ports.push_back({"mlx5_1:1", "ACTIVE", "40 Gb/sec", true, "eth1", 1500});
+  facts.ports[1].why_not = "mlx5_1:1 has no GID";
+  EXPECT_EQ(about(judgeRdma(facts, {}), "port mlx5_1:1").level, Level::warning);
+  expectSays(about(judgeRdma(facts, {}), "port mlx5_1:1").seen, "has no GID");
+  facts.ports[1].is_wanted = false;
+  facts.ports[1].state = "DOWN";
+  EXPECT_EQ(about(judgeRdma(facts, {}), "port mlx5_1:1").level, Level::note);
 }
 
 TEST(JudgeRdma, SmallPacketsOfASmallInterface) {

@@ -34,15 +34,16 @@ struct RdmaPort {
   bool is_ethernet = false;
   std::string interface = {};  ///< RoCE: the network device below
   int interface_mtu = 0;
-  bool is_wanted = true;  ///< NCCL_IB_HCA does not leave it out
+  bool is_wanted = true;     ///< NCCL_IB_HCA does not leave it out
+  std::string why_not = {};  ///< it is not used, where others are
 };
 
 /// A port that Tutti would use.
 struct UsableRdmaPort {
   std::string name = {};
   int mtu = 0;           ///< of RDMA packets, in bytes
-  int gid_count = 0;     ///< entries of its table
-  std::string gid = {};  ///< that would be chosen, in words; empty: the rules leave none
+  int gid_count = 0;     ///< entries of its table that the rules leave; at least one
+  std::string gid = {};  ///< that would be chosen, in words
   bool is_link_local = false;
   bool is_roce_v1 = false;
 };

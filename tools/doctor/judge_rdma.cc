@@ -30,7 +30,7 @@ Finding judgeNone(const RdmaFacts& facts, const Settings& settings) {
                "load ib_uverbs (modprobe ib_uverbs); containers: --device /dev/infiniband");
   }
   return say(Level::failure, fmt::format("none can be used: {}", facts.why_none),
-             "see below; without RDMA, other hosts are reached over TCP");
+             "correct that; without RDMA, other hosts are reached over TCP");
 }
 
 Finding judgePort(const RdmaPort& port, const RdmaFacts& facts, const RdmaSettings& settings) {
@@ -51,23 +51,19 @@ Finding judgePort(const RdmaPort& port, const RdmaFacts& facts, const RdmaSettin
   }
   const bool is_used =
       std::ranges::find(facts.usable, port.name, &UsableRdmaPort::name) != facts.usable.end();
-  if (!is_used && facts.is_built && facts.has_device_files)
+  if (!is_used && facts.is_built && facts.has_device_files) {
     return {Level::warning, kArea, check,
-            fmt::format("{}: ACTIVE, but not usable{}{}", what, facts.why_none.empty() ? "" : ": ",
-                        facts.why_none),
-            "see that this user may open its device, and that its interface has an IP address"};
+            fmt::format("{}: ACTIVE, but not usable: {}", what,
+                        port.why_not.empty() ? "see above" : port.why_not),
+            "see that this user may open its device, that its interface has an IP address, and that "
+            "NCCL_IB_GID_INDEX, "
+            "NCCL_IB_ADDR_FAMILY, NCCL_IB_ADDR_RANGE and NCCL_IB_PKEY leave it something"};
+  }
   return {Level::ok, kArea, check, what + ": ACTIVE"};
 }
 
 Finding judgeGid(const UsableRdmaPort& port, const RdmaSettings& settings) {
   const std::string check = fmt::format("GID of {}", port.name);
-  if (port.gid.empty()) {
-    return {Level::failure, kArea, check,
-            fmt::format("none of its {} entries is left by the rules", port.gid_count),
-            settings.gid_index >= 0
-                ? fmt::format("there is no entry {}: unset NCCL_IB_GID_INDEX", settings.gid_index)
-                : "correct NCCL_IB_ADDR_FAMILY or NCCL_IB_ADDR_RANGE"};
-  }
   const std::string seen = fmt::format("{}, of {}", port.gid, port.gid_count);
   if (port.is_roce_v1) {
     return {Level::warning, kArea, check, seen + ": no routers are passed by RoCE v1",

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tools/doctor/conversation.h"
+#include "transports/verbs/faults.h"
 
 namespace tutti::doctor {
 namespace {
@@ -47,7 +48,7 @@ RdmaEnd::RdmaEnd(const VerbsPort& port, const Gid& gid, const RdmaSettings& sett
       gid_(gid),
       bytes_(freshBytes()),
       memory_(port.device, bytes_),
-      pairs_(port, 1, {.sends = kWindow, .receives = 1}) {}
+      pairs_(port, 1, {.sends = kWindow, .receives = 1}, settings) {}
 
 RdmaTarget RdmaEnd::target() const {
   return {.address = pairs_.address(gid_),

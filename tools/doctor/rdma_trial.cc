@@ -6,8 +6,8 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
 
-#include "tools/doctor/gid_rules.h"
 #include "tools/doctor/peer_json.h"
 #include "tools/doctor/rdma_end.h"
 #include "tutti/error.h"
@@ -48,22 +48,13 @@ struct KnownPort {
   std::vector<Gid> gids;
 };
 
-/// Those of a port that the rules leave.
-std::vector<Gid> allowedGids(const VerbsPort& port, const RdmaSettings& settings) {
-  const GidRules rules = gidRulesOf(settings);
-  std::vector<Gid> allowed;
-  for (const Gid& gid : port.gids) {
-    if (allowed.size() < kMostGids && chooseGids({&gid, 1}, {&gid, 1}, rules)) allowed.push_back(gid);
-  }
-  return allowed;
-}
-
-Json portsToJson(const std::vector<VerbsPort>& ports, const RdmaSettings& settings) {
+Json portsToJson(const std::vector<VerbsPort>& ports) {
   Json json = Json::array();
   for (const VerbsPort& port : ports) {
     if (json.size() == kMostPorts) break;
     Json gids = Json::array();
-    for (const Gid& gid : allowedGids(port, settings)) gids.push_back(toHex(gid));
+    for (const Gid& gid : std::span(port.gids).first(std::min(port.gids.size(), kMostGids)))
+      gids.push_back(toHex(gid));
     json.push_back({{"name", port.name()}, {"is_ethernet", port.is_ethernet}, {"gids", gids}});
   }
   return json;
@@ -94,7 +85,7 @@ std::vector<Plan> planRails(const std::vector<KnownPort>& caller, const std::vec
     Plan plan{.caller = i};
     for (std::size_t k = 0; k < listener.size(); ++k) {
       if (caller[i].is_ethernet != listener[k].is_ethernet) continue;
-      auto gids = chooseGids(caller[i].gids, listener[k].gids, {});
+      auto gids = chooseGids(caller[i].gids, listener[k].gids);
       if (!gids || (plan.listener && gids->common_bits <= plan.gids.common_bits)) continue;
       plan.listener = k;
       plan.gids = *std::move(gids);
@@ -169,7 +160,7 @@ RdmaTrials::~RdmaTrials() = default;
 bool RdmaTrials::hasPorts() const { return !ports_->ports.empty(); }
 
 void RdmaTrials::run(Conversation& conversation, bool is_caller, std::vector<RdmaRail>& rails) {
-  const Json own = portsToJson(ports_->ports, settings_);
+  const Json own = portsToJson(ports_->ports);
   conversation.send(own);
   const std::vector<KnownPort> mine = portsFrom(own);
   const std::vector<KnownPort> theirs = portsFrom(conversation.receive());
