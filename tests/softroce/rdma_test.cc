@@ -133,6 +133,49 @@ TEST_F(Rdma, ALinkThatStaysDownIsAnErrorThatSaysWhere) {
   }
 }
 
+TEST_F(Rdma, APortThatIsDownFromTheStartIsLeftOut) {
+  sh("ip link set h1r0 down");
+  for (const CommandResult& result : ranks(2, {"barrier"}).wait())
+    test::expectSays(result, "NCCL_NET=IB, but rank ");
+  auto by_other = ranks(2, {"conform-briefly", "26"}, {{"NCCL_DEBUG", "INFO"}}, 2);
+  for (const CommandResult& result : by_other.wait()) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.err.find("r1:1 10.77.1."), std::string::npos) << result.err;
+  }
+}
+
+TEST_F(Rdma, WhereQueuePairsCannotBeMadeTcpIsUsedUnlessForbidden) {
+  // A control group that has used its queue pairs up.
+  sh("mkdir -p /sys/fs/cgroup && (mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup)");
+  sh("cd /sys/fs/cgroup && echo +rdma >cgroup.subtree_control && mkdir -p few && "
+     "echo 'h1r0 hca_object=2' >few/rdma.max");
+  const auto run = [](Environment environment) {
+    const test::IdFile id;
+    std::vector<std::unique_ptr<Command>> both;
+    for (int rank = 0; rank < 2; ++rank) {
+      auto mine = environment;
+      mine.insert({{"TUTTI_RANK", std::to_string(rank)},
+                   {"TUTTI_WORLD_SIZE", "2"},
+                   {"TUTTI_ID_FILE", id.path()},
+                   {"NCCL_HOSTID", "host" + std::to_string(rank)},
+                   {"NCCL_SOCKET_IFNAME", "lo"},
+                   {"NCCL_IB_HCA", "=h" + std::to_string(rank) + "r0"}});
+      const std::string enter = rank == 1 ? "echo $$ >/sys/fs/cgroup/few/cgroup.procs && " : "";
+      both.push_back(std::make_unique<Command>(
+          std::vector<std::string>{"sh", "-c", enter + "exec " + TUTTI_BIN_DIR + "/rank_program barrier"},
+          mine));
+    }
+    return std::vector{both[0]->wait(seconds(60)), both[1]->wait(seconds(60))};
+  };
+  const auto by_tcp = run({{"NCCL_DEBUG", "INFO"}});
+  for (const CommandResult& result : by_tcp) EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const char* part :
+       {"by tcp (no RDMA: h1r0:1: making a queue pair with ", "Resource temporarily unavailable"})
+    EXPECT_NE(by_tcp[1].err.find(part), std::string::npos) << by_tcp[1].err;
+  for (const CommandResult& result : run({{"NCCL_NET", "IB"}}))
+    test::expectSays(result, "NCCL_NET=IB, but rank 1");
+}
+
 TEST_F(Rdma, AKilledRankIsNamed) {
   auto group = ranks(4, {"loop"});
   group.waitUntilReady();
