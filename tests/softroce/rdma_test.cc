@@ -119,6 +119,33 @@ TEST_F(Rdma, AnotherPortTakesOver) {
       << results[0].err << results[1].err;
 }
 
+TEST_F(Rdma, AnInterfaceThatVanishesIsReplaced) {
+  // A rail of its own, since it cannot be brought back while anybody uses its devices.
+  sh("ip link add h0r2 mtu 9000 type veth peer name h1r2 mtu 9000");
+  for (const char* host : {"0", "1"}) {
+    const std::string link = std::string("h") + host + "r2";
+    sh("cd /proc/sys/net/ipv4/conf/" + link +
+       " && echo 1 >accept_local && echo 0 >rp_filter && echo 1 >arp_ignore && echo 2 >arp_announce");
+    sh("ip address add 10.77.2." + std::to_string(host[0] - '0' + 1) + "/24 dev " + link +
+       " && ip link set " + link + " up && rdma link add " + link + " type rxe netdev " + link);
+  }
+  auto environments = devicesOf(2);
+  for (auto& [rank, environment] : environments)
+    environment["NCCL_IB_HCA"] += ",h" + std::to_string(rank) + "r2";
+  // Lanes begin with different ports.
+  RankGroup group(2, {"reduce", "5000"}, byRdma({{"NCCL_DEBUG", "INFO"}, {"TUTTI_LANES", "2"}}), environments,
+                  kHosts);
+  group.waitUntilReady();
+  std::this_thread::sleep_for(milliseconds(1500));
+  sh("ip link delete h1r2");  // and with it h0r2, at the other end of the cable
+  const auto results = group.wait();
+  expectSuccess(results);
+  // Which of its ends is noticed first, and how, is a matter of chance.
+  const std::string said = results[0].err + results[1].err;
+  EXPECT_NE(said.find(" broke ("), std::string::npos) << said;
+  EXPECT_NE(said.find("goes on from h0r0:1 10.77.0.1"), std::string::npos) << said;
+}
+
 TEST_F(Rdma, ALinkThatStaysDownIsAnErrorThatSaysWhere) {
   auto group = ranks(2, {"reduce", "30000"}, {{"TUTTI_NET_RECOVERY", "3"}});
   group.waitUntilReady();
