@@ -119,6 +119,33 @@ TEST_F(Rdma, AnotherPortTakesOver) {
       << results[0].err << results[1].err;
 }
 
+TEST_F(Rdma, AnInterfaceThatVanishesIsReplaced) {
+  // A rail of its own, since it cannot be brought back while anybody uses its devices.
+  sh("ip link add h0r2 mtu 9000 type veth peer name h1r2 mtu 9000");
+  for (const char* host : {"0", "1"}) {
+    const std::string link = std::string("h") + host + "r2";
+    sh("cd /proc/sys/net/ipv4/conf/" + link +
+       " && echo 1 >accept_local && echo 0 >rp_filter && echo 1 >arp_ignore && echo 2 >arp_announce");
+    sh("ip address add 10.77.2." + std::to_string(host[0] - '0' + 1) + "/24 dev " + link +
+       " && ip link set " + link + " up && rdma link add " + link + " type rxe netdev " + link);
+  }
+  auto environments = devicesOf(2);
+  for (auto& [rank, environment] : environments)
+    environment["NCCL_IB_HCA"] += ",h" + std::to_string(rank) + "r2";
+  // Lanes begin with different ports.
+  RankGroup group(2, {"reduce", "5000"}, byRdma({{"NCCL_DEBUG", "INFO"}, {"TUTTI_LANES", "2"}}), environments,
+                  kHosts);
+  group.waitUntilReady();
+  std::this_thread::sleep_for(milliseconds(1500));
+  sh("ip link delete h1r2");  // and with it h0r2, at the other end of the cable
+  const auto results = group.wait();
+  expectSuccess(results);
+  // Which of its ends is noticed first, and how, is a matter of chance.
+  const std::string said = results[0].err + results[1].err;
+  EXPECT_NE(said.find(" broke ("), std::string::npos) << said;
+  EXPECT_NE(said.find("goes on from h0r0:1 10.77.0.1"), std::string::npos) << said;
+}
+
 TEST_F(Rdma, ALinkThatStaysDownIsAnErrorThatSaysWhere) {
   auto group = ranks(2, {"reduce", "30000"}, {{"TUTTI_NET_RECOVERY", "3"}});
   group.waitUntilReady();
@@ -131,6 +158,49 @@ TEST_F(Rdma, ALinkThatStaysDownIsAnErrorThatSaysWhere) {
     EXPECT_NE(result.err.find("TUTTI_NET_RECOVERY"), std::string::npos) << result.err;
     EXPECT_LT(result.seconds, 25);
   }
+}
+
+TEST_F(Rdma, APortThatIsDownFromTheStartIsLeftOut) {
+  sh("ip link set h1r0 down");
+  for (const CommandResult& result : ranks(2, {"barrier"}).wait())
+    test::expectSays(result, "NCCL_NET=IB, but rank ");
+  auto by_other = ranks(2, {"conform-briefly", "26"}, {{"NCCL_DEBUG", "INFO"}}, 2);
+  for (const CommandResult& result : by_other.wait()) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.err.find("r1:1 10.77.1."), std::string::npos) << result.err;
+  }
+}
+
+TEST_F(Rdma, WhereQueuePairsCannotBeMadeTcpIsUsedUnlessForbidden) {
+  // A control group that has used its queue pairs up.
+  sh("mkdir -p /sys/fs/cgroup && (mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup)");
+  sh("cd /sys/fs/cgroup && echo +rdma >cgroup.subtree_control && mkdir -p few && "
+     "echo 'h1r0 hca_object=2' >few/rdma.max");
+  const auto run = [](Environment environment) {
+    const test::IdFile id;
+    std::vector<std::unique_ptr<Command>> both;
+    for (int rank = 0; rank < 2; ++rank) {
+      auto mine = environment;
+      mine.insert({{"TUTTI_RANK", std::to_string(rank)},
+                   {"TUTTI_WORLD_SIZE", "2"},
+                   {"TUTTI_ID_FILE", id.path()},
+                   {"NCCL_HOSTID", "host" + std::to_string(rank)},
+                   {"NCCL_SOCKET_IFNAME", "lo"},
+                   {"NCCL_IB_HCA", "=h" + std::to_string(rank) + "r0"}});
+      const std::string enter = rank == 1 ? "echo $$ >/sys/fs/cgroup/few/cgroup.procs && " : "";
+      both.push_back(std::make_unique<Command>(
+          std::vector<std::string>{"sh", "-c", enter + "exec " + TUTTI_BIN_DIR + "/rank_program barrier"},
+          mine));
+    }
+    return std::vector{both[0]->wait(seconds(60)), both[1]->wait(seconds(60))};
+  };
+  const auto by_tcp = run({{"NCCL_DEBUG", "INFO"}});
+  for (const CommandResult& result : by_tcp) EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const char* part :
+       {"by tcp (no RDMA: h1r0:1: making a queue pair with ", "Resource temporarily unavailable"})
+    EXPECT_NE(by_tcp[1].err.find(part), std::string::npos) << by_tcp[1].err;
+  for (const CommandResult& result : run({{"NCCL_NET", "IB"}}))
+    test::expectSays(result, "NCCL_NET=IB, but rank 1");
 }
 
 TEST_F(Rdma, AKilledRankIsNamed) {

@@ -85,6 +85,50 @@ TEST(VerbsRecovery, OneLostWriteIsNoticedOnWhicheverQueuePair) {
   }
 }
 
+/// Lets both ranks do what they can, until it holds or five seconds and a half are over.
+bool becomes(const VerbsCluster& cluster, const std::function<bool()>& holds) {
+  const auto deadline = std::chrono::steady_clock::now() + milliseconds(5500);
+  while (!holds() && std::chrono::steady_clock::now() < deadline) {
+    for (const int rank : {0, 1}) cluster[rank].visit();
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return holds();
+}
+
+TEST(VerbsRecovery, OfSlotsThatAreSentTogetherEachQueuePairsLastIsAcknowledged) {
+  VerbsCluster cluster(optionsWith(4, 2));
+  Fabric::the().breakAt(1, [] { Fabric::the().loseNext("r0p0"); });
+  cluster[0].enter();
+  for (int slot = 0; slot < 2; ++slot) test::publish(cluster[0].outbound(0, 1), {.bytes = 8});
+  cluster[0].push(1);
+  cluster[0].leave();
+  // Nothing more is sent, by which the silence of the first pair could be noticed.
+  EXPECT_TRUE(becomes(cluster, [&] { return test::postedOn(cluster[1].inbound(0, 0)) == 2; }));
+}
+
+TEST(VerbsRecovery, WhatCameBeforeAConnectionWasGivenUpCountsForTheSenderMayHaveLeft) {
+  VerbsCluster cluster(optionsWith(4));
+  const LinkView out = cluster[0].outbound(0, 1);
+  const LinkView in = cluster[1].inbound(0, 0);
+  const auto send = [&] {
+    cluster[0].enter();
+    test::publish(out, {.bytes = 8});
+    cluster[0].push(1);
+    cluster[0].poll(1);
+    cluster[0].leave();
+  };
+  send();
+  ASSERT_TRUE(becomes(cluster, [&] { return test::postedOn(in) == 1; }));
+  send();
+  // Rank 1 did not look yet. What it says of its port crosses the good-bye.
+  cluster.tamper = [](int from, int, RdmaNetwork::Letter&) { return from != 1; };
+  Fabric::the().setPort("r1p0", false);
+  cluster[1].visit();
+  EXPECT_TRUE(cluster[0].drain(std::chrono::steady_clock::now() + milliseconds(1000)));
+  EXPECT_TRUE(becomes(cluster, [&] { return test::postedOn(in) == 2; }));
+  EXPECT_EQ(cluster.failed(), test::none());
+}
+
 TEST(VerbsRecovery, WhatArrivedWithoutAcknowledgementIsNotDeliveredTwice) {
   Fabric& fabric = Fabric::the();
   VerbsCluster cluster(optionsWith(4));

@@ -390,6 +390,16 @@ void VerbsNetwork::halt() {
 RdmaPorts findRdmaPorts(const RdmaSettings& settings) {
   auto found = std::make_shared<VerbsPorts>(findVerbsPorts(settings));
   RdmaPorts result{.ports = nullptr, .names = {}, .why_not = found->why_not};
+  // What forbids queue pairs (limits of control groups, partition keys) is found while there is a choice yet.
+  std::erase_if(found->ports, [&](const VerbsPort& port) {
+    try {
+      const QueuePairs tried(port, settings.queue_pairs, QueueDepth{.sends = 16, .receives = 16}, settings);
+      return false;
+    } catch (const Error& error) {
+      result.why_not += (result.why_not.empty() ? "" : "; ") + std::string(error.what());
+      return true;
+    }
+  });
   for (const VerbsPort& port : found->ports) {
     result.names += (result.names.empty() ? "" : ", ") + port.name();
   }
