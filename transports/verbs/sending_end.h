@@ -45,6 +45,8 @@ class SendingEnd {
     return state_ == State::greeting || state_ == State::connecting || state_ == State::waiting;
   }
   bool hasUnsent() const { return sent_ < posted(); }
+  /// Something is left to do soon: the Watcher must not look elsewhere. Acknowledgements can wait.
+  bool isUrgent() const { return isTransient() || (state_ == State::open && hasUnsent()); }
   /// Something is left to do that no event may tell of.
   bool isPending() const {
     return isTransient() || (state_ == State::open && (hasUnsent() || queue_.isBusy()));

@@ -142,11 +142,11 @@ void VerbsNetwork::leave() {
     deliverFailures();
   }
   const bool is_last = depth_ == 0;
-  const bool has_pending = is_last && !is_halted_ && isPending();
+  const bool is_urgent = is_last && !is_halted_ && std::ranges::any_of(sending_, &SendingEnd::isUrgent);
   turn_.unlock();
   if (!is_last || !wake_) return;
   const bool was_watched = watched_.load(std::memory_order_relaxed) && watched_.exchange(false);
-  if (was_watched || has_pending) wake_();
+  if (was_watched || is_urgent) wake_();
 }
 
 void VerbsNetwork::pushOutbound(SendingEnd& link) {
