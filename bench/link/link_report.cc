@@ -117,7 +117,8 @@ void LinkReport::row(const LinkRow& row) {
                    {"t_typical_us", l.p50_us},
                    {"t_avg_us", l.mean_us},
                    {"t_stdev_us", l.stdev_us},
-                   {"t_p99_us", l.p99_us}});
+                   {"t_p99_us", l.p99_us},
+                   {"times_us", l.times_us}});
   }
   result["wrong"] = row.wrong;
   document_["results"].push_back(std::move(result));
