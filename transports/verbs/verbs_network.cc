@@ -18,9 +18,9 @@ namespace tutti {
 namespace {
 
 // A poll looks at the awaited links' completions, which is no system call. From time to time it looks at all
-// others; and sends credits that are owed but not due: a rank that waits must not keep its peers waiting.
-constexpr std::uint64_t kPollsPerService = 64;
-constexpr std::uint64_t kPollsPerFlush = 256;
+// others, and at what devices and peers say, which are some. Credits that are owed but not due wait for a nap:
+// nobody waits for them, and the rank that sends them is not looking meanwhile.
+constexpr std::uint64_t kPollsPerService = 256;
 
 UniqueFd require(UniqueFd fd, const char* what) {
   if (fd) return fd;
@@ -173,7 +173,6 @@ void VerbsNetwork::poll(int peer) {
     links.inbound->receive();
   }
   if (polls_ % kPollsPerService == 0) service();
-  if (polls_ % kPollsPerFlush == 0) flushCredits();
   if (!failures_.empty()) deliverFailures();
 }
 
