@@ -148,6 +148,7 @@ int runRanks(const LinkOptions& options) {
   if (launch.nranks * here != kRanks)
     throw std::invalid_argument(fmt::format("one link has two ranks, not {}", launch.nranks * here));
   std::vector<std::unique_ptr<LinkRank>> ranks;
+  ranks.reserve(static_cast<std::size_t>(here));
   for (int i = 0; i < here; ++i) {
     ranks.push_back(
         std::make_unique<LinkRank>(options, devices,
@@ -159,6 +160,7 @@ int runRanks(const LinkOptions& options) {
   std::vector<int> statuses(ranks.size(), kFailed);
   {
     std::vector<std::jthread> threads;
+    threads.reserve(ranks.size());
     for (std::size_t i = 1; i < ranks.size(); ++i)
       threads.emplace_back([&status = statuses[i], &rank = *ranks[i]] { status = rank.run(); });
     statuses[0] = ranks[0]->run();

@@ -18,8 +18,8 @@ namespace tutti {
 namespace {
 
 // A poll looks at the awaited links' completions, which is no system call. From time to time it looks at all
-// others, and at what devices and peers say, which are some. Credits that are owed but not due wait for a nap:
-// nobody waits for them, and the rank that sends them is not looking meanwhile.
+// others, and at what devices and peers say, which are some. Credits that are owed but not due wait for a
+// nap: nobody waits for them, and the rank that sends them is not looking meanwhile.
 constexpr std::uint64_t kPollsPerService = 256;
 
 UniqueFd require(UniqueFd fd, const char* what) {
