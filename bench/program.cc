@@ -2,16 +2,12 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -19,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/launcher.h"
 #include "bench/rank_info.h"
 #include "bench/runner.h"
 #include "bench/say.h"
@@ -76,24 +73,12 @@ std::vector<std::string> withoutLaunch(const std::vector<std::string>& arguments
   return kept;
 }
 
-/// Becomes `tutti-run -n N` of this very program. Returns only when that fails.
-int becomeLauncher(const Options& options) {
+/// Becomes `tutti-run -n N` of this very program.
+[[noreturn]] void launchRanks(const Options& options) {
   if (underLauncher()) {
     throw UsageError("--launch: this process was started by tutti-run already; leave one of the two away");
   }
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
-  const std::filesystem::path beside = self.parent_path() / "tutti-run";
-  std::vector<std::string> arguments{std::filesystem::exists(beside) ? beside.string() : "tutti-run",
-                                     "--no-prefix", "-n", std::to_string(options.launch), self.string()};
-  const std::vector<std::string> kept = withoutLaunch(options.arguments);
-  arguments.insert(arguments.end(), kept.begin() + 1, kept.end());
-  std::vector<char*> pointers;
-  pointers.reserve(arguments.size() + 1);
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
-  pointers.push_back(nullptr);
-  ::execvp(pointers.front(), pointers.data());
-  throw UsageError("--launch: cannot start tutti-run, neither beside " + self.string() +
-                   " nor in PATH: " + std::strerror(errno));
+  becomeLauncher({"-n", std::to_string(options.launch)}, withoutLaunch(options.arguments));
 }
 
 /// A run without end stops at SIGINT or SIGTERM, between two rows and with its report: the ranks look for the
@@ -232,7 +217,7 @@ int runProgram(int argc, char** argv, const Collective& collective, Call call) {
   try {
     const ParsedOptions parsed = parseOptions(collective, argc, argv, speaks);
     if (!parsed.options) return parsed.exit_status;
-    if (parsed.options->launch > 0) return becomeLauncher(*parsed.options);
+    if (parsed.options->launch > 0) launchRanks(*parsed.options);
     const device::Devices& devices = device::chooseDevices(parsed.options->device);
     tuttiLaunch_t launch;
     check(tuttiLaunchFromEnvironment(&launch));

@@ -8,6 +8,7 @@
 #include "runtime/launch.h"
 #include "tutti/launch.h"
 #include "tutti/statistics.h"
+#include "tutti/transport.h"
 
 namespace {
 
@@ -94,5 +95,12 @@ TUTTI_EXPORTED ncclResult_t tuttiCommStatistics(ncclComm_t comm, tuttiStatistics
   return guarded([&] {
     tutti::capi::requirePointer("tuttiCommStatistics", "statistics", statistics);
     *statistics = tutti::capi::communicatorOf("tuttiCommStatistics", comm)->statistics();
+  });
+}
+
+TUTTI_EXPORTED ncclResult_t tuttiCommTransport(ncclComm_t comm, int peer, tuttiTransport_t* transport) {
+  return guarded([&] {
+    tutti::capi::requirePointer("tuttiCommTransport", "transport", transport);
+    *transport = tutti::capi::communicatorOf("tuttiCommTransport", comm)->transport(peer);
   });
 }

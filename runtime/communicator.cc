@@ -265,6 +265,19 @@ bool Communicator::runTransfer(const Task& task, WaitScheduler* scheduler) {
   return done && !fault_.tripped();
 }
 
+tuttiTransport_t Communicator::transport(int peer) const {
+  if (peer < 0 || peer >= nranks_) {
+    throw Error(ncclInvalidArgument,
+                fmt::format("tuttiCommTransport: peer {} is no rank of a communicator of {}", peer, nranks_));
+  }
+  const std::string& name = wiring_.transports[static_cast<std::size_t>(peer)];
+  const std::string details = name == "verbs" ? wiring_.network_name : "";
+  tuttiTransport_t result{};
+  name.copy(result.name, sizeof(result.name) - 1);
+  details.copy(result.details, sizeof(result.details) - 1);
+  return result;
+}
+
 void Communicator::requireAllReceived() {
   if (fault_.tripped()) {
     // On a GPU the Watcher may have found it when no call was there to return it.

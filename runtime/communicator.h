@@ -29,6 +29,7 @@
 #include "runtime/wiring.h"
 #include "tutti/error.h"
 #include "tutti/statistics.h"
+#include "tutti/transport.h"
 
 namespace tutti {
 
@@ -131,6 +132,8 @@ class Communicator final : public EndsWithProcess {
 
   /// What this rank has moved so far. From any thread.
   tuttiStatistics_t statistics() const;
+  /// What carries the links with `peer`. Throws Error where that is no rank.
+  tuttiTransport_t transport(int peer) const;
 
   const FaultCell& fault() const { return fault_; }
   /// The code of the fault; without one, of what is known to have happened to other ranks, which an operation

@@ -109,6 +109,7 @@ class Wirer {
       }
       connectLinks();
       if (gpu_) startGpu();
+      for (int rank = 0; rank < nranks_; ++rank) wiring_.transports.emplace_back(transportTo(rank));
       return std::move(wiring_);
     } catch (const Error& error) {
       bootstrap_.fail(
@@ -408,6 +409,16 @@ class Wirer {
                     count(&MemoryAccess::copies) < others
                         ? ": forbidden here by Yama's ptrace_scope, seccomp or namespaces"
                         : "");
+  }
+
+  const char* transportTo(int rank) {
+    if (rank == rank_) return "self";
+    if (!isLocal(rank)) return dynamic_cast<RdmaNetwork*>(wiring_.network.get()) != nullptr ? "verbs" : "tcp";
+    const PeerInfo& peer = wiring_.peers[index(rank)];
+    if (!gpu_) return transportBetween(self_, peer)->name();
+    if (!gpu_->reaches(static_cast<int>(std::ranges::lower_bound(locals_, rank) - locals_.begin())))
+      return "pinned";
+    return peer.process_token == self_.process_token ? "peer_access" : "cuda_ipc";
   }
 
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }

@@ -52,6 +52,7 @@ struct Wiring {
   std::vector<MemoryAccess> accepted;   ///< by rank: what they can do with this rank's
   LinkShape shape;                      ///< of the links, fitted to the rank count
   std::string network_name;             ///< "tcp", or RDMA by which ports
+  std::vector<std::string> transports;  ///< by rank: what carries its links, as tutti/transport.h names it
   std::string summary;                  ///< how the ranks are connected, for the log
 };
 

@@ -169,7 +169,8 @@ bool HostExecutor::reserve(Outbound out) {
   PeerState& to = state(out.index);
   if (to.sending != links_.executor) {
     to.sending = links_.executor;
-    to.first = to.returning = posted;
+    to.first = posted;
+    to.returning = 0;  // what earlier executors sent has been seen to; its credits may still be out
   }
   const auto isFree = [&] {
     return posted - link.released->value.load(std::memory_order_acquire) < link.slot_count;

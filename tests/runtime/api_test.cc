@@ -101,6 +101,26 @@ TEST_F(Single, CountZeroNeedsNoBuffers) {
   EXPECT_EQ(ncclBroadcast(nullptr, nullptr, 0, ncclInt8, 0, comm_.handle(), nullptr), ncclSuccess);
 }
 
+TEST(Api, TransportsAreNamed) {
+  EXPECT_EQ(test::runRanks(2,
+                           [](Comm& comm) {
+                             EXPECT_STREQ(comm.transport(comm.rank()).name, "self");
+                             EXPECT_STREQ(comm.transport(1 - comm.rank()).name, "inproc");
+                             EXPECT_STREQ(comm.transport(1 - comm.rank()).details, "");
+                           }),
+            test::noErrors(2));
+}
+
+TEST_F(Single, TransportArguments) {
+  tuttiTransport_t transport;
+  EXPECT_REFUSED(ncclInvalidArgument, tuttiCommTransport(comm_.handle(), 1, &transport),
+                 "peer 1 is no rank of a communicator of 1");
+  EXPECT_REFUSED(ncclInvalidArgument, tuttiCommTransport(comm_.handle(), -1, &transport),
+                 "peer -1 is no rank");
+  EXPECT_REFUSED(ncclInvalidArgument, tuttiCommTransport(comm_.handle(), 0, nullptr), "transport is NULL");
+  EXPECT_EQ(tuttiCommTransport(nullptr, 0, &transport), ncclInvalidArgument);
+}
+
 TEST(Api, DestroyedHandlesAreRefused) {
   ncclComm_t comm = nullptr;
   check(ncclCommInitRank(&comm, 1, test::newId(), 0));

@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <cstring>
 #include <utility>
 
 #include "tutti/error.h"
@@ -241,16 +242,26 @@ void ReceivingEnd::salvage() {
   publish();
 }
 
-/// A slot of which the lower half of the number is known was written whole. Returns its place; nothing where
+/// A slot of which the lower bits of the number are known was written whole. Returns its place; nothing where
 /// it is none of those that are to come: it came before, or is not the sender's yet.
 std::optional<std::uint64_t> ReceivingEnd::arrive(std::uint32_t low) {
   const std::uint64_t next = posted();
-  const std::uint64_t sequence = next + static_cast<std::uint32_t>(low - static_cast<std::uint32_t>(next));
+  const std::uint64_t sequence = next + ((low - static_cast<std::uint32_t>(next)) & (kTogether - 1));
   if (sequence >= released() + view_.slot_count) return std::nullopt;
   const std::uint64_t place = sequence % view_.slot_count;
   if (arrived_[place]) return std::nullopt;
+  if ((low & kTogether) != 0) takeApart(sequence);
   arrived_[place] = true;
   return place;
+}
+
+/// Header and data came together, at the start of the slot. publish() sees whether they make sense.
+void ReceivingEnd::takeApart(std::uint64_t sequence) {
+  std::byte* const slot = view_.slot(sequence);
+  SlotHeader& header = view_.header(sequence);
+  std::memcpy(&header, slot, sizeof(header));
+  if (travelsTogether(header.bytes, view_.slot_bytes))
+    std::memmove(slot, slot + sizeof(header), header.bytes);
 }
 
 /// In order, whichever queue pair they came on.

@@ -76,6 +76,7 @@ class ReceivingEnd {
   void salvage();
   bool take(const ibv_wc& completion, VerbsClock::time_point now);
   std::optional<std::uint64_t> arrive(std::uint32_t low);
+  void takeApart(std::uint64_t sequence);
   void publish();
   bool hasEnded() const { return end_ && posted() >= *end_; }
   bool isDue() const;

@@ -240,7 +240,8 @@ bool SendingEnd::send(std::uint64_t sequence, bool is_last) {
   const std::uint64_t place = sequence % view_.slot_count;
   const std::uint32_t pair = pairOf(sequence);
   const SlotHeader& header = view_.header(sequence);
-  const std::uint32_t requests = header.bytes != 0 ? 2 : 1;
+  const bool is_together = travelsTogether(header.bytes, view_.slot_bytes);
+  const std::uint32_t requests = header.bytes != 0 && !is_together ? 2 : 1;
   if (!queue_.hasRoom(pair, requests)) return false;
 
   const Source source = sourceOf(sequence);
@@ -249,16 +250,24 @@ bool SendingEnd::send(std::uint64_t sequence, bool is_last) {
   const bool is_signalled = is_last || queue_.wantsSignal(pair);
   ibv_sge data_piece = spoiled_->spoil(
       place, piece(std::bit_cast<std::uint64_t>(source.data.data()), source.data.size(), source.key));
-  ibv_sge header_piece = piece(std::bit_cast<std::uint64_t>(&wire), sizeof(wire), 0);
+  ibv_sge last_piece = piece(std::bit_cast<std::uint64_t>(&wire), sizeof(wire), 0);
   ibv_send_wr last{};
   last.wr_id = queue_.ticketAfter(pair, requests);
-  last.sg_list = &header_piece;
+  last.sg_list = &last_piece;
   last.num_sge = 1;
   last.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  last.send_flags = is_signalled ? IBV_SEND_INLINE | IBV_SEND_SIGNALED : IBV_SEND_INLINE;
-  last.imm_data = htonl(static_cast<std::uint32_t>(sequence));
+  last.send_flags = (is_signalled ? IBV_SEND_SIGNALED : 0U) | (is_together ? 0U : IBV_SEND_INLINE);
+  last.imm_data = htonl(static_cast<std::uint32_t>(sequence) & (kTogether - 1));
   last.wr.rdma.remote_addr = remote_.headers_at + place * sizeof(SlotHeader);
   last.wr.rdma.rkey = remote_.key;
+  if (is_together) {
+    std::byte* const both = view_.slot(sequence) + kTogetherAt;
+    std::memcpy(both, &wire, sizeof(wire));
+    std::memcpy(both + sizeof(wire), std::bit_cast<const std::byte*>(data_piece.addr), header.bytes);
+    last_piece = piece(std::bit_cast<std::uint64_t>(both), sizeof(wire) + header.bytes, memory_->localKey());
+    last.imm_data |= htonl(kTogether);
+    last.wr.rdma.remote_addr = remote_.slots_at + place * view_.slot_bytes;
+  }
   ibv_send_wr first{};
   first.next = &last;
   first.sg_list = &data_piece;

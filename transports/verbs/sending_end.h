@@ -8,8 +8,9 @@
 //             waiting ◄───────────────── lost ──► closed (not healed in time, or the peer is gone)
 //
 // A slot is two writes on one queue pair: its data into the receiver's slot, then its header with an
-// immediate, by which the receiver learns of it. A credit is a write with an immediate the other way, behind
-// the result it covers; it is empty, or brings that result's checksum.
+// immediate, by which the receiver learns of it; one write of both where they are small. A credit is a write
+// with an immediate the other way, behind the result it covers; it is empty, or brings that result's
+// checksum.
 //
 // A result goes into the sender's slot, or straight to where the user wants it if that memory is registered
 // and the slot was sent by this connection: keys of an earlier one are of no use.
@@ -45,6 +46,8 @@ class SendingEnd {
     return state_ == State::greeting || state_ == State::connecting || state_ == State::waiting;
   }
   bool hasUnsent() const { return sent_ < posted(); }
+  /// Something is left to do soon: the Watcher must not look elsewhere. Acknowledgements can wait.
+  bool isUrgent() const { return isTransient() || (state_ == State::open && hasUnsent()); }
   /// Something is left to do that no event may tell of.
   bool isPending() const {
     return isTransient() || (state_ == State::open && (hasUnsent() || queue_.isBusy()));
@@ -78,6 +81,7 @@ class SendingEnd {
     std::uint32_t key = 0;
   };
 
+  /// What a slot carries, and the key by which the device reads it.
   struct Source {
     std::span<const std::byte> data;
     std::uint32_t key;
@@ -98,9 +102,9 @@ class SendingEnd {
   void drop();
   std::uint32_t pairOf(std::uint64_t sequence) const;
   bool isLastOnPair(std::uint64_t sequence, std::uint64_t end) const;
-  Source sourceOf(std::uint64_t sequence);
   std::optional<ResultPlace> resultPlace(std::uint64_t sequence);
   bool send(std::uint64_t sequence, bool is_last);
+  Source sourceOf(std::uint64_t sequence);
   bool take(const ibv_wc& completion, VerbsClock::time_point now);
   std::string takeCredit(std::uint32_t low);
   bool bringHome(std::uint64_t sequence);

@@ -18,9 +18,9 @@ namespace tutti {
 namespace {
 
 // A poll looks at the awaited links' completions, which is no system call. From time to time it looks at all
-// others; and sends credits that are owed but not due: a rank that waits must not keep its peers waiting.
-constexpr std::uint64_t kPollsPerService = 64;
-constexpr std::uint64_t kPollsPerFlush = 256;
+// others, and at what devices and peers say, which are some. Credits that are owed but not due wait for a
+// nap: nobody waits for them, and the rank that sends them is not looking meanwhile.
+constexpr std::uint64_t kPollsPerService = 256;
 
 UniqueFd require(UniqueFd fd, const char* what) {
   if (fd) return fd;
@@ -142,11 +142,11 @@ void VerbsNetwork::leave() {
     deliverFailures();
   }
   const bool is_last = depth_ == 0;
-  const bool has_pending = is_last && !is_halted_ && isPending();
+  const bool is_urgent = is_last && !is_halted_ && std::ranges::any_of(sending_, &SendingEnd::isUrgent);
   turn_.unlock();
   if (!is_last || !wake_) return;
   const bool was_watched = watched_.load(std::memory_order_relaxed) && watched_.exchange(false);
-  if (was_watched || has_pending) wake_();
+  if (was_watched || is_urgent) wake_();
 }
 
 void VerbsNetwork::pushOutbound(SendingEnd& link) {
@@ -173,7 +173,6 @@ void VerbsNetwork::poll(int peer) {
     links.inbound->receive();
   }
   if (polls_ % kPollsPerService == 0) service();
-  if (polls_ % kPollsPerFlush == 0) flushCredits();
   if (!failures_.empty()) deliverFailures();
 }
 

@@ -13,6 +13,19 @@ namespace tutti {
 inline constexpr std::uint32_t kPromptSlot = 1;     ///< the sender waits for this slot: credit it at once
 inline constexpr std::uint32_t kResultInPlace = 2;  ///< `to` and `to_region` say where its result is to go
 
+/// The immediate of a slot: the lower bits of its sequence; and this, where header and data came as one
+/// write.
+inline constexpr std::uint32_t kTogether = 1U << 31;
+
+/// Slots of at most so many bytes travel as one write, which is a packet less for most: the header and the
+/// data behind it, put together at `kTogetherAt` of the sender's slot, land at the start of the receiver's.
+inline constexpr std::uint32_t kTogetherBytes = 1024;
+inline constexpr std::uint32_t kTogetherAt = 1024;
+constexpr bool travelsTogether(std::uint32_t bytes, std::uint32_t slot_bytes) {
+  return bytes != 0 && bytes <= kTogetherBytes &&
+         slot_bytes >= kTogetherAt + sizeof(SlotHeader) + kTogetherBytes;
+}
+
 /// Memory of the user, registered, into which the receiver's device writes a slot's result.
 struct ResultPlace {
   std::uint64_t address = 0;  ///< in the sender's process

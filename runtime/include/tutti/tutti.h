@@ -23,6 +23,7 @@
 #include "tutti/launch.h"
 #include "tutti/statistics.h"
 #include "tutti/stream.h"
+#include "tutti/transport.h"
 
 namespace tutti {
 
@@ -143,6 +144,13 @@ class Comm {
     tuttiStatistics_t statistics;
     check(tuttiCommStatistics(comm_, &statistics));
     return statistics;
+  }
+
+  /// What carries the links with `peer`; see tutti/transport.h.
+  tuttiTransport_t transport(int peer) const {
+    tuttiTransport_t transport;
+    check(tuttiCommTransport(comm_, peer, &transport));
+    return transport;
   }
 
   void allReduce(const void* send, void* recv, std::size_t count, ncclDataType_t type, ncclRedOp_t op,

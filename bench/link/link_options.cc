@@ -1,0 +1,154 @@
+#include "bench/link/link_options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
+#include <iostream>
+#include <limits>
+#include <stdexcept>
+
+namespace tutti::perf {
+namespace {
+
+constexpr std::size_t kMostIterations = 1000;
+constexpr std::size_t kFewestIterations = 20;
+constexpr std::size_t kBytesPerSize = std::size_t{256} << 20;
+constexpr int kMany = std::numeric_limits<int>::max();
+
+/// A text that `read` understands or refuses with std::invalid_argument.
+CLI::Option* addText(CLI::App& app, const std::string& flags, const std::string& type,
+                     const std::string& help, const std::function<void(const std::string&)>& read) {
+  const std::string name = flags.substr(0, flags.find(','));
+  const auto checked = [name, read](const std::string& text) {
+    try {
+      read(text);
+    } catch (const std::invalid_argument& error) {
+      throw CLI::ValidationError(name, error.what());
+    }
+  };
+  return app.add_option_function<std::string>(flags, checked, help)->type_name(type);
+}
+
+void addLinkFlags(CLI::App& app, LinkOptions& options) {
+  const std::string group = "Link";
+  addText(app, "--transport", "NAME",
+          "auto, inproc, shm, tcp, verbs or cuda_ipc: refused where it is not used [auto]",
+          [&](const std::string& text) { options.medium = parseMedium(text); })
+      ->group(group);
+  app.add_option("--ib-dev", options.rdma_devices,
+                 "RDMA device of rank 0, and of rank 1 after a comma, as in NCCL_IB_HCA; for two ports of "
+                 "one machine")
+      ->delimiter(',')
+      ->expected(1, 2)
+      ->type_name("DEVICE")
+      ->group(group);
+  addText(app, "--device", "DEVICE",
+          "where buffers live: host, cuda, or auto: on GPUs where one can be used [auto]",
+          [&](const std::string& text) { options.device = device::parseChoice(text); })
+      ->group(group);
+}
+
+void addMeasureFlags(CLI::App& app, LinkOptions& options) {
+  const std::string group = "Measurement";
+  addText(app, "-b,--minbytes", "SIZE", "first size, such as 8, 64K, 1.5M [8]", [&](const std::string& text) {
+    options.sizes.min = parseSize(text);
+  })->group(group);
+  addText(app, "-e,--maxbytes", "SIZE", "last size [64M]", [&](const std::string& text) {
+    options.sizes.max = parseSize(text);
+  })->group(group);
+  app.add_option("-f,--stepfactor", options.sizes.factor, "multiplies from size to size [2]")
+      ->check(CLI::Range(2, kMany))
+      ->type_name("N")
+      ->group(group);
+  app.add_option("-n,--iters", options.iterations,
+                 "timed messages of each size [256 MiB of them, at least 20, at most 1000]")
+      ->check(CLI::Range(1, kMany))
+      ->type_name("N")
+      ->group(group);
+  app.add_option("-w,--warmup_iters", options.warmup, "untimed messages before each size [5]")
+      ->check(CLI::Range(0, kMany))
+      ->type_name("N")
+      ->group(group);
+  addText(app, "-t,--test", "TEST", "bw, lat or both [both]", [&](const std::string& text) {
+    if (text != "bw" && text != "lat" && text != "both")
+      throw std::invalid_argument(text + " is not a test; there are: bw lat both");
+    options.bandwidth = text != "lat";
+    options.latency = text != "bw";
+  })->group(group);
+  app.add_option("-R,--local_register", options.registered,
+                 "buffers of ncclMemAlloc are registered with the communicator [1]")
+      ->type_name("0|1")
+      ->group(group);
+  app.add_option("-T,--timeout", options.timeout_s, "seconds per size and test; 0 = no limit [0]")
+      ->check(CLI::Range(0, kMany))
+      ->type_name("N")
+      ->group(group);
+  addText(app, "--corrupt", "INDEX", "", [&](const std::string& text) {
+    options.corrupt = parseSize(text);
+  })->group("");
+}
+
+void addReportFlags(CLI::App& app, LinkOptions& options) {
+  const std::string group = "Report";
+  app.add_flag("--report_gbits", options.gbits, "bandwidth in Gbit/s, decimal, instead of MiB/s")
+      ->group(group);
+  app.add_option("-J,--json,--output_file", options.json_path,
+                 "write results as JSON; an existing file is kept, and FILE.0, FILE.1, ... tried")
+      ->type_name("FILE")
+      ->group(group);
+}
+
+void validate(const LinkOptions& options) {
+  if (options.sizes.min == 0) throw CLI::ValidationError("-b", "a message has at least one byte");
+  try {
+    sizesOf(options.sizes);
+  } catch (const std::invalid_argument& error) {
+    throw CLI::ValidationError("sizes", error.what());
+  }
+  const bool on_gpus = options.medium == Medium::cuda_ipc;
+  if (on_gpus && options.device == device::Choice::host)
+    throw CLI::ValidationError("--transport", "cuda_ipc joins GPUs, not host memory (--device host)");
+  if ((options.medium == Medium::shm || options.medium == Medium::inproc) &&
+      options.device == device::Choice::cuda)
+    throw CLI::ValidationError("--transport", "shm and inproc join host memory, not GPUs (--device cuda)");
+}
+
+}  // namespace
+
+std::size_t LinkOptions::iterationsFor(std::size_t bytes) const {
+  if (iterations > 0) return static_cast<std::size_t>(iterations);
+  return std::clamp(kBytesPerSize / bytes, kFewestIterations, kMostIterations);
+}
+
+ParsedLinkOptions parseLinkOptions(int argc, char** argv, bool speaks) {
+  LinkOptions options;
+  options.arguments.assign(argv, argv + argc);
+  CLI::App app(
+      "Latency and bandwidth of one link: messages from rank 0 to rank 1, with the columns of perftest.",
+      "link_perf");
+  app.footer(
+      "Examples:\n  link_perf --transport shm\n  link_perf --transport verbs --ib-dev mlx5_0,mlx5_1 -b 1M -e "
+      "1M\n"
+      "  RANK=0 WORLD_SIZE=2 MASTER_ADDR=... link_perf        (on each of two hosts; see docs/hosts.md)\n\n"
+      "Exit status: 0, 1 (wrong data, failed), 2 (bad arguments, or another transport than asked for).");
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  addLinkFlags(app, options);
+  addMeasureFlags(app, options);
+  addReportFlags(app, options);
+  try {
+    app.parse(argc, argv);
+    validate(options);
+  } catch (const CLI::CallForHelp&) {
+    if (speaks) std::cout << app.help();
+    return {};
+  } catch (const CLI::ParseError& error) {
+    if (speaks) std::cerr << "link_perf: " << error.what() << "\nlink_perf --help lists the flags.\n";
+    return {.options = std::nullopt, .exit_status = 2};
+  }
+  if (options.medium == Medium::cuda_ipc) options.device = device::Choice::cuda;
+  if (options.medium == Medium::shm || options.medium == Medium::inproc)
+    options.device = device::Choice::host;
+  return {.options = std::move(options), .exit_status = 0};
+}
+
+}  // namespace tutti::perf

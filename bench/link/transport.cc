@@ -1,0 +1,57 @@
+#include "bench/link/transport.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdlib>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+namespace tutti::perf {
+namespace {
+
+constexpr std::array kMedia{
+    std::pair{Medium::automatic, "auto"}, std::pair{Medium::inproc, "inproc"},
+    std::pair{Medium::shm, "shm"},        std::pair{Medium::tcp, "tcp"},
+    std::pair{Medium::verbs, "verbs"},    std::pair{Medium::cuda_ipc, "cuda_ipc"},
+};
+
+}  // namespace
+
+Medium parseMedium(const std::string& text) {
+  std::string names;
+  for (const auto& [medium, name] : kMedia) {
+    if (text == name) return medium;
+    names += fmt::format(" {}", name);
+  }
+  throw std::invalid_argument(text + " is not a transport; there are:" + names);
+}
+
+const char* nameOf(Medium medium) {
+  for (const auto& [known, name] : kMedia) {
+    if (known == medium) return name;
+  }
+  return "";
+}
+
+void askFor(Medium medium) {
+  if (!isNetwork(medium)) return;
+  const char* const wanted = medium == Medium::verbs ? "IB" : "Socket";
+  const char* const given = std::getenv("NCCL_NET");
+  if (given != nullptr && *given != '\0' && std::string_view(given) != wanted) {
+    throw std::invalid_argument(fmt::format(
+        "--transport {}: the environment has NCCL_NET={}; unset one of the two", nameOf(medium), given));
+  }
+  ::setenv("NCCL_NET", wanted, 1);
+}
+
+std::string disagreement(Medium asked, const std::string& used) {
+  if (asked == Medium::automatic || used == nameOf(asked)) return {};
+  std::string remedy = "leave tutti-run away, and link_perf starts its ranks itself";
+  if (isNetwork(asked)) remedy = "start them on two hosts (tutti-run --hosts 2 pretends), or " + remedy;
+  if (asked == Medium::cuda_ipc) remedy = "NCCL_DEBUG=INFO says what forbids it";
+  return fmt::format("--transport {}: these two ranks are joined by {}; {}", nameOf(asked), used, remedy);
+}
+
+}  // namespace tutti::perf
