@@ -43,6 +43,13 @@ TEST(HcaRule, NamesPrefixesPortsListsAndExclusions) {
   }
 }
 
+TEST(HcaRule, ADeviceIsOpenedForAnyOfItsPorts) {
+  EXPECT_TRUE(HcaRule("=mlx5_0:2").allowsSomeOf("mlx5_0"));
+  EXPECT_TRUE(HcaRule("^mlx5_0:1").allowsSomeOf("mlx5_0"));
+  EXPECT_FALSE(HcaRule("=mlx5_0:2").allowsSomeOf("mlx5_1"));
+  EXPECT_FALSE(HcaRule("^mlx5_0").allowsSomeOf("mlx5_0"));
+}
+
 TEST(HcaRule, APortThatIsNoneIsRefused) {
   for (const char* text : {"mlx5_0:", "mlx5_0:x", "mlx5_0:1x", "=a,b:0", "^a:256", "a:-1", "a:1:2"}) {
     try {

@@ -150,16 +150,14 @@ VerbsPorts findVerbsPorts(const RdmaSettings& settings) {
     try {
       std::shared_ptr<VerbsDevice> device;
       ibv_device_attr attributes{};
+      if (rule.allowsSomeOf(name)) {
+        device = std::make_shared<VerbsDevice>(*verbs, devices[i]);
+        verbs->query_device(device->context(), &attributes);
+      }
       for (int port = 1; port <= std::max(1, int{attributes.phys_port_cnt}); ++port) {
-        if (!rule.allows(name, port)) {
-          problems.push_back(fmt::format("{}:{} is left out by NCCL_IB_HCA", name, port));
-          continue;
-        }
-        if (device == nullptr) {
-          device = std::make_shared<VerbsDevice>(*verbs, devices[i]);
-          verbs->query_device(device->context(), &attributes);
-        }
-        const std::string problem = addPort(device, port, settings, found.ports);
+        const std::string problem = rule.allows(name, port)
+                                        ? addPort(device, port, settings, found.ports)
+                                        : fmt::format("{}:{} is left out by NCCL_IB_HCA", name, port);
         if (!problem.empty()) problems.push_back(problem);
       }
     } catch (const Error& error) {

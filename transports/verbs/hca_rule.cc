@@ -10,11 +10,13 @@
 namespace tutti {
 namespace {
 
+constexpr int kLastPort = 255;
+
 int portOf(const std::string& part, std::size_t colon) {
   int port = 0;
   const char* const end = part.data() + part.size();
   const auto [last, error] = std::from_chars(part.data() + colon + 1, end, port);
-  if (error == std::errc{} && last == end && port >= 1 && port <= 255) return port;
+  if (error == std::errc{} && last == end && port >= 1 && port <= kLastPort) return port;
   throw Error(
       ncclInvalidUsage,
       fmt::format("NCCL_IB_HCA: \"{}\": expected DEVICE or DEVICE:PORT, with a port of 1 to 255", part));
@@ -45,6 +47,13 @@ bool HcaRule::allows(const std::string& device, int port) const {
     return is_named && (item.port < 0 || item.port == port);
   });
   return is_listed != excludes_;
+}
+
+bool HcaRule::allowsSomeOf(const std::string& device) const {
+  for (int port = 1; port <= kLastPort; ++port) {
+    if (allows(device, port)) return true;
+  }
+  return false;
 }
 
 }  // namespace tutti

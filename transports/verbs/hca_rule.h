@@ -13,6 +13,8 @@ class HcaRule {
   /// Throws Error(ncclInvalidUsage) for a port that is no number of 1 to 255.
   explicit HcaRule(const std::string& text);
   bool allows(const std::string& device, int port) const;
+  /// Whether any port of the device is wanted, were it there: else it need not be opened.
+  bool allowsSomeOf(const std::string& device) const;
 
  private:
   struct Item {
