@@ -15,7 +15,7 @@
 namespace tutti::doctor {
 namespace {
 
-constexpr std::size_t kLarge = 256 * 1024;  ///< far more than a packet
+constexpr std::size_t kLarge = 1U << 18;  ///< far more than a packet
 constexpr std::size_t kSmall = sizeof(std::uint64_t);
 constexpr std::uint64_t kMark = 0x7475747469;
 constexpr std::size_t kArea =

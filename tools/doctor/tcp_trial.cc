@@ -30,7 +30,7 @@ constexpr milliseconds kKeyLimit{2000};
 constexpr milliseconds kIdleLimit{5000};
 constexpr milliseconds kBandwidthTime{500};
 constexpr std::uint64_t kMostFrame = 1U << 20;
-constexpr std::uint64_t kLargeFrame = 256 * 1024;
+constexpr std::uint64_t kLargeFrame = 1U << 18;
 constexpr std::uint64_t kSmallFrame = 8;
 constexpr int kRoundTrips = 100;
 constexpr int kWindow = 8;  ///< large frames under way

@@ -16,7 +16,7 @@ UsableRdmaPort describe(const VerbsPort& port) {
   usable.gid_count = static_cast<int>(port.gids.size());
   // With a peer that has just such addresses. Most have IPv4, and then the longer prefix in common by it.
   std::vector<Gid> gids = port.gids;
-  std::ranges::stable_partition(gids, isIpv4);
+  std::stable_partition(gids.begin(), gids.end(), isIpv4);
   const auto pair = chooseGids(gids, gids);
   if (!pair) return usable;
   usable.gid = toText(pair->mine);
