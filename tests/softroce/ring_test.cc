@@ -60,7 +60,7 @@ class FourRanks : public testing::Test {
                                                    {"NCCL_DEBUG_FILE", log_.path() + "/log"},
                                                    {"TUTTI_DEVICE", memory}};
     environment.insert(more.begin(), more.end());
-    const CommandResult result = runCommand(all, environment, seconds(120));
+    const CommandResult result = runCommand(all, environment, seconds(240));
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err << contentOf(log_.path() + "/log");
     EXPECT_EQ(result.err, "");
     expectLinks(memory);
