@@ -129,7 +129,7 @@ TEST_F(Rdma, AnInterfaceThatVanishesIsReplaced) {
     sh("ip address add 10.77.2." + std::to_string(host[0] - '0' + 1) + "/24 dev " + link +
        " && ip link set " + link + " up && rdma link add " + link + " type rxe netdev " + link);
   }
-  auto environments = devicesOf(2);
+  auto environments = test::rdmaDevicesOf(2);
   for (auto& [rank, environment] : environments)
     environment["NCCL_IB_HCA"] += ",h" + std::to_string(rank) + "r2";
   // Lanes begin with different ports.
