@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "transports/link_memory.h"
 #include "tutti/error.h"
@@ -76,9 +77,9 @@ std::string RegisteredBlock::registerAddress() {
                      error == EFAULT ? "; is the module loaded (modprobe nvidia-peermem)?" : "");
 }
 
-GpuSlots::GpuSlots(Accelerator& gpus, std::size_t bytes, std::span<const VerbsPort> ports,
+GpuSlots::GpuSlots(std::shared_ptr<GpuBlock> block, std::span<const VerbsPort> ports,
                    const RdmaSettings& settings)
-    : settings_(settings), block_(gpus.makeBlock(bytes)) {
+    : settings_(settings), block_(std::move(block)) {
   for (const VerbsPort& port : ports) {
     auto& block = blocks_[port.device.get()];
     if (block == nullptr) block = std::make_unique<RegisteredBlock>(port.device, block_, settings.dma_buf);
@@ -111,7 +112,7 @@ SlotPlace placeSlots(const RdmaOptions& options, std::span<const VerbsPort> port
   try {
     if (why_not.empty()) {
       const auto bytes = LinkMemory::slotsBytes(link_count, options.slot_count, options.slot_bytes);
-      auto gpu = std::make_unique<GpuSlots>(*options.gpus, bytes, ports, options.settings);
+      auto gpu = std::make_unique<GpuSlots>(options.gpus->makeBlock(bytes), ports, options.settings);
       std::string text = "GPU memory, by " + gpu->way();
       return {std::move(gpu), std::move(text)};
     }

@@ -49,10 +49,9 @@ class RegisteredBlock {
 /// Used by one thread at a time.
 class GpuSlots {
  public:
-  /// On the current device, for all of the ports: each is tried. Throws Error where one cannot reach GPU
-  /// memory. `settings` outlive this.
-  GpuSlots(Accelerator& gpus, std::size_t bytes, std::span<const VerbsPort> ports,
-           const RdmaSettings& settings);
+  /// For all of the ports: each is tried. Throws Error where one cannot reach the memory. `settings` outlive
+  /// this.
+  GpuSlots(std::shared_ptr<GpuBlock> block, std::span<const VerbsPort> ports, const RdmaSettings& settings);
 
   /// "dma-buf", for the log.
   std::string way() const;

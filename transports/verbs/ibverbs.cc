@@ -41,7 +41,6 @@ Loaded load() {
   find(f.dealloc_pd, "ibv_dealloc_pd");
   find(f.reg_mr, "ibv_reg_mr");
   find(f.dereg_mr, "ibv_dereg_mr");
-  f.reg_dmabuf_mr = reinterpret_cast<decltype(f.reg_dmabuf_mr)>(::dlsym(library, "ibv_reg_dmabuf_mr"));
   find(f.create_comp_channel, "ibv_create_comp_channel");
   find(f.destroy_comp_channel, "ibv_destroy_comp_channel");
   find(f.create_cq, "ibv_create_cq");

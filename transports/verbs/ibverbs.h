@@ -23,8 +23,6 @@ struct Ibverbs {
   ibv_pd* (*alloc_pd)(ibv_context*);
   int (*dealloc_pd)(ibv_pd*);
   ibv_mr* (*reg_mr)(ibv_pd*, void*, std::size_t, int);
-  /// nullptr where the library is older than it.
-  ibv_mr* (*reg_dmabuf_mr)(ibv_pd*, std::uint64_t, std::size_t, std::uint64_t, int, int);
   int (*dereg_mr)(ibv_mr*);
   /// nullptr before rdma-core 34.
   ibv_mr* (*reg_dmabuf_mr)(ibv_pd*, std::uint64_t, std::size_t, std::uint64_t, int, int);

@@ -10,8 +10,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "transports/verbs/memory.h"
 #include "transports/verbs/queue_pairs.h"
@@ -61,47 +63,45 @@ class Visibility {
   void restart(std::shared_ptr<ReadBack> by, std::uint64_t count) {
     by_ = std::move(by);
     arrived_ = visible_ = count;
-    reads_ = false;
+    awaited_.clear();
   }
+  /// The connection has ended: what could not be seen by then has not arrived.
+  void stop() { restart(nullptr, visible_); }
+
   std::uint64_t arrived() const { return arrived_; }
   /// `count` have arrived; with or without data in a GPU's memory.
   void arrive(std::uint64_t count, bool has_data = true) {
     if (count == arrived_) return;
     arrived_ = count;
-    if (by_ == nullptr || (!has_data && !reads_)) {
+    if (by_ == nullptr || (!has_data && awaited_.empty())) {
       visible_ = count;
-    } else if (!reads_) {
-      read();
+      return;
     }
+    const std::uint64_t read = by_->request();
+    if (awaited_.empty() || awaited_.back().number != read) awaited_.push_back({.number = read, .covers = 0});
+    awaited_.back().covers = count;
   }
   std::uint64_t visible() {
-    while (reads_ && by_->done() >= read_) {
-      visible_ = read_covers_;
-      reads_ = false;
-      if (arrived_ != visible_) read();
+    for (; !awaited_.empty() && by_->done() >= awaited_.front().number; awaited_.pop_front()) {
+      visible_ = awaited_.front().covers;
     }
     return visible_;
   }
   /// Something has arrived and cannot be seen yet.
-  bool isPending() const { return reads_; }
+  bool isPending() const { return !awaited_.empty(); }
   /// Why it never will; "" where it will.
   std::string problem() const { return by_ == nullptr ? "" : by_->problem(); }
-  /// No link of a connection that ended.
-  void stop() { restart(nullptr, visible_); }
 
  private:
-  void read() {
-    read_ = by_->request();
-    read_covers_ = arrived_;
-    reads_ = true;
-  }
+  struct Read {
+    std::uint64_t number;
+    std::uint64_t covers;  ///< what had arrived before it began
+  };
 
   std::shared_ptr<ReadBack> by_;
   std::uint64_t arrived_ = 0;
   std::uint64_t visible_ = 0;
-  bool reads_ = false;
-  std::uint64_t read_ = 0;         ///< the read that is awaited
-  std::uint64_t read_covers_ = 0;  ///< what had arrived before it began
+  std::deque<Read> awaited_;  ///< in order: one under way, and the next
 };
 
 }  // namespace tutti
