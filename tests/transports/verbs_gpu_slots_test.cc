@@ -89,6 +89,15 @@ TEST_F(GpuSlotsTest, ElseItSaysWhatWasInTheWay) {
   EXPECT_NE(place().find("by dma-buf: NCCL_DMABUF_ENABLE=0"), std::string::npos) << place();
 }
 
+TEST_F(GpuSlotsTest, MemoryIsFreedAfterItsRegistrationHasEnded) {
+  // The block itself looks.
+  { const RegisteredBlock alone(ports_[0].device, std::make_shared<FakeBlock>(fake_), true); }
+  auto slots = std::make_unique<GpuSlots>(std::make_shared<FakeBlock>(fake_), ports_, settings_);
+  const auto kept = slots->memory();
+  slots.reset();
+  EXPECT_TRUE(fake_.regions.empty());
+}
+
 TEST_F(GpuSlotsTest, ARegistrationThatDoesNotWorkIsNotUsed) {
   fake_.holds_reads = true;
   std::thread device([this] {
