@@ -48,7 +48,8 @@ class RecordingDevice {
   };
   std::vector<Change> changes;  ///< of queue pairs, in order
 
-  int reads = 0;  ///< RDMA reads that were begun
+  int writes = 0;  ///< requests, also of credits
+  int reads = 0;   ///< RDMA reads that were begun
   /// Reads come back by returnReads(), else at once. Nothing else completes by itself.
   bool holds_reads = false;
   void returnReads(ibv_wc_status status = IBV_WC_SUCCESS) {
@@ -158,7 +159,10 @@ class RecordingDevice {
   }
 
   void send(const ibv_qp& pair, const ibv_send_wr& request) {
-    if (request.opcode != IBV_WR_RDMA_READ) return;
+    if (request.opcode != IBV_WR_RDMA_READ) {
+      ++writes;
+      return;
+    }
     ++reads;
     held_.push_back(pair.send_cq);
     if (!holds_reads) returnReads();

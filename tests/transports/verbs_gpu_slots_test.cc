@@ -1,8 +1,9 @@
 // Slots in GPU memory: how devices get at it, and when what they wrote there may be used.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#include <array>
-#include <bit>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -17,15 +18,22 @@
 namespace tutti {
 namespace {
 
-/// Memory that is none of a GPU, but notices what is still registered when it goes.
+/// Memory that is none of a GPU's, but as much out of the host's reach: touching it ends the test. It notices
+/// when it goes and is still registered.
 class FakeBlock final : public GpuBlock {
  public:
-  explicit FakeBlock(const test::RecordingDevice& device) : device_(device) {}
+  explicit FakeBlock(const test::RecordingDevice& device)
+      : device_(device),
+        memory_(static_cast<std::byte*>(
+            ::mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
   FakeBlock(const FakeBlock&) = delete;
   FakeBlock& operator=(const FakeBlock&) = delete;
-  ~FakeBlock() override { EXPECT_FALSE(device_.regions.contains(bytes().data())) << "freed while registered"; }
+  ~FakeBlock() override {
+    EXPECT_FALSE(device_.regions.contains(memory_)) << "freed while registered";
+    ::munmap(memory_, kBytes);
+  }
 
-  std::span<std::byte> bytes() const override { return *memory_; }
+  std::span<std::byte> bytes() const override { return {memory_, kBytes}; }
   UniqueFd dmaBuf(std::string* why_not) const override {
     *why_not = no_dma_buf;
     return no_dma_buf.empty() ? UniqueFd(::dup(0)) : UniqueFd();
@@ -34,8 +42,10 @@ class FakeBlock final : public GpuBlock {
   std::string no_dma_buf;
 
  private:
+  static constexpr std::size_t kBytes = 65536;
+
   const test::RecordingDevice& device_;
-  std::unique_ptr<std::array<std::byte, 4096>> memory_ = std::make_unique<std::array<std::byte, 4096>>();
+  std::byte* memory_;
 };
 
 class GpuSlotsTest : public testing::Test {
@@ -155,7 +165,7 @@ TEST_F(GpuSlotsTest, AReadThatFailsIsAProblemAndTheNextConnectionGetsAnother) {
 class GpuLinkTest : public GpuSlotsTest {
  protected:
   static constexpr std::uint32_t kSlots = 4;
-  static constexpr std::uint32_t kSlotBytes = 256;
+  static constexpr std::uint32_t kSlotBytes = 8192;  // small slots could travel as one write
 
   VerbsContext context() {
     return {.settings = settings_,
@@ -255,6 +265,7 @@ TEST_F(GpuLinkTest, ASenderTakesNoResultThatTheGpuMightNotSee) {
   end.hear(answer);
   connect(end);
   ASSERT_FALSE(end.hasUnsent());
+  EXPECT_EQ(fake_.writes, 4) << "header and data of two slots, apart";
 
   const int before = fake_.reads;
   fake_.receive(1);
