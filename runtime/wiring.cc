@@ -280,12 +280,13 @@ class Wirer {
     options.checksums = settings_.network.has_checksums;
     options.settings = settings_.rdma;
     options.faults = settings_.network.faults;
+    options.gpus = request_.gpus;
     options.fail = request_.fail;
     options.note = logAt(LogLevel::warn);
     options.tell_path = logAt(LogLevel::info);
-    if (request_.gpus != nullptr) options.tell_path(describeGpuMemory(rdma_, options.checksums));
     auto network = makeRdmaNetwork(rdma_, std::move(options));
     RdmaNetwork* const made = network.get();
+    slot_place_ = made->slotPlace();
     wiring_.network = std::move(network);
     return made;
   }
@@ -366,6 +367,7 @@ class Wirer {
     }
     gpu.start(wiring_.lanes, wiring_.packets);
     wiring_.summary = gpu_->summary();
+    if (!slot_place_.empty()) wiring_.summary += ", slots of RDMA in " + slot_place_;
   }
 
   /// What can be done with memory is tried between the ranks of a host, if they are not too many for that.
@@ -435,6 +437,7 @@ class Wirer {
   Bootstrap bootstrap_;
   PeerInfo self_;
   RdmaPorts rdma_;
+  std::string slot_place_;  ///< of RDMA links of GPUs
   std::vector<int> locals_;  ///< ranks of this host, in order
   int local_ = 0;            ///< this rank's place among them
   std::vector<Offer> offers_;

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "tutti/error.h"
 
@@ -18,14 +19,25 @@ constexpr std::size_t aligned(std::size_t bytes) { return (bytes + kAlign - 1) /
 
 std::size_t headerBytes(std::uint32_t slot_count) { return aligned(slot_count * sizeof(SlotHeader)); }
 
+std::size_t dataBytes(std::uint32_t slot_count, std::uint32_t slot_bytes) {
+  return aligned(std::size_t{slot_count} * std::size_t{slot_bytes});
+}
+
 }  // namespace
 
+std::size_t LinkMemory::slotsBytes(std::size_t link_count, std::uint32_t slot_count,
+                                   std::uint32_t slot_bytes) {
+  return link_count * dataBytes(slot_count, slot_bytes);
+}
+
 // An odd number of cache-line pairs: memory of one link must not alias that of the next in the caches.
-LinkMemory::LinkMemory(std::size_t link_count, std::uint32_t slot_count, std::uint32_t slot_bytes)
-    : slot_count_(slot_count),
+LinkMemory::LinkMemory(std::size_t link_count, std::uint32_t slot_count, std::uint32_t slot_bytes,
+                       std::shared_ptr<std::byte> slots)
+    : slots_(std::move(slots)),
+      slot_count_(slot_count),
       slot_bytes_(slot_bytes),
       link_bytes_(2 * sizeof(Counter) + headerBytes(slot_count) +
-                  aligned(std::size_t{slot_count} * std::size_t{slot_bytes}) + kAlign),
+                  (slots_ == nullptr ? dataBytes(slot_count, slot_bytes) : 0) + kAlign),
       bytes_(link_count * link_bytes_) {
   if (bytes_ == 0) return;
   void* memory =
@@ -51,7 +63,8 @@ LinkView LinkMemory::link(std::size_t index) const {
   view.posted = reinterpret_cast<Counter*>(at);
   view.released = view.posted + 1;
   view.headers = reinterpret_cast<SlotHeader*>(at + 2 * sizeof(Counter));
-  view.data = at + 2 * sizeof(Counter) + headerBytes(slot_count_);
+  view.data = slots_ == nullptr ? at + 2 * sizeof(Counter) + headerBytes(slot_count_)
+                                : slots_.get() + slotsBytes(index, slot_count_, slot_bytes_);
   view.slot_count = slot_count_;
   view.slot_bytes = slot_bytes_;
   view.is_network = true;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "runtime/core/link.h"
@@ -13,15 +14,20 @@ namespace tutti {
 /// nothing. All-zero memory is an empty link. Throws Error where the address space does not suffice.
 class LinkMemory {
  public:
-  LinkMemory(std::size_t link_count, std::uint32_t slot_count, std::uint32_t slot_bytes);
+  /// `slots`: where the data of slots are to lie, slotsBytes() of them; nullptr: here, behind the headers.
+  LinkMemory(std::size_t link_count, std::uint32_t slot_count, std::uint32_t slot_bytes,
+             std::shared_ptr<std::byte> slots = nullptr);
   LinkMemory(const LinkMemory&) = delete;
   LinkMemory& operator=(const LinkMemory&) = delete;
   ~LinkMemory();
 
+  /// Of the data of all slots.
+  static std::size_t slotsBytes(std::size_t link_count, std::uint32_t slot_count, std::uint32_t slot_bytes);
+
   /// `peer` of the view is the caller's to set.
   LinkView link(std::size_t index) const;
 
-  /// All memory of one link.
+  /// All memory of one link, but for slots that lie elsewhere.
   std::span<std::byte> bytesOf(std::size_t index) const {
     return {memory_ + index * link_bytes_, link_bytes_};
   }
@@ -29,6 +35,7 @@ class LinkMemory {
   std::span<std::byte> all() const { return {memory_, bytes_}; }
 
  private:
+  std::shared_ptr<std::byte> slots_;
   std::uint32_t slot_count_;
   std::uint32_t slot_bytes_;
   std::size_t link_bytes_;

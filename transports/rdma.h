@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nccl.h"
+#include "runtime/core/accelerator.h"
 #include "runtime/core/settings.h"
 #include "transports/network.h"
 
@@ -37,6 +38,8 @@ struct RdmaOptions {
   bool checksums = false;  ///< of payloads; headers always carry a check
   RdmaSettings settings = {};
   std::string faults = {};  ///< to be injected, for tests; see faulty/
+  /// Slots are to lie in the memory of the current GPU where devices reach it; nullptr: in host memory.
+  Accelerator* gpus = nullptr;
   /// A link could not be healed: code and what to tell the user. Called by the thread that drives, while it
   /// drives, at most once per link. May call retire() and halt().
   std::function<void(ncclResult_t, const std::string&)> fail = {};
@@ -54,10 +57,11 @@ class RdmaNetwork : public Network {
   virtual void tellBy(std::function<void(int peer, Letter letter)> tell) = 0;
   /// A letter of a peer has come. Any thread.
   virtual void hear(int peer, std::span<const std::uint8_t> letter) = 0;
-};
 
-/// How data of GPUs takes part, and what this host would allow: a line for the log.
-std::string describeGpuMemory(const RdmaPorts& ports, bool checksums);
+  /// Where slots lie, and why, for people: "GPU memory, by dma-buf", "pinned host memory: ..."; empty without
+  /// GPUs.
+  virtual const std::string& slotPlace() const = 0;
+};
 
 /// Throws Error.
 std::unique_ptr<RdmaNetwork> makeRdmaNetwork(const RdmaPorts& ports, RdmaOptions options);

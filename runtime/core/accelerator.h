@@ -29,6 +29,7 @@
 #include "runtime/core/rank_status.h"
 #include "runtime/core/region.h"
 #include "runtime/core/scale.h"
+#include "runtime/core/unique_fd.h"
 
 struct CUstream_st;
 
@@ -204,6 +205,17 @@ class GpuRank {
   virtual bool finish(std::chrono::milliseconds limit) = 0;
 };
 
+/// GPU memory that network devices are to read and write; freed with this. Nothing may use it any more then.
+class GpuBlock {
+ public:
+  virtual ~GpuBlock() = default;
+
+  /// Whole pages of the host. In them is what happened to be there.
+  virtual std::span<std::byte> bytes() const = 0;
+  /// The same as a dma-buf, which drivers of devices understand; without, *why_not says why there is none.
+  virtual UniqueFd dmaBuf(std::string* why_not) const = 0;
+};
+
 /// The GPUs of this process. Thread-safe.
 class Accelerator {
  public:
@@ -227,13 +239,16 @@ class Accelerator {
   virtual void pin(void* address, std::size_t bytes) = 0;
   virtual void unpin(void* address) noexcept = 0;
 
+  /// Of at least so many bytes, on the current device. Throws Error.
+  virtual std::shared_ptr<GpuBlock> makeBlock(std::size_t bytes) = 0;
+
   /// On the current device.
   virtual std::unique_ptr<GpuRank> makeRank(const GpuRankOptions& options) = 0;
 };
 
 /// The one symbol of libtutti_cuda.so. `version` guards against files of different builds side by side.
 inline constexpr const char* kAcceleratorEntry = "tuttiOpenAccelerator";
-inline constexpr const char* kAcceleratorVersion = "3";  ///< of this header; raised with every change of it
+inline constexpr const char* kAcceleratorVersion = "4";  ///< of this header; raised with every change of it
 using AcceleratorEntry = Accelerator* (*)(const char* version);
 
 }  // namespace tutti

@@ -296,6 +296,16 @@ constexpr Row kRows[] = {
      [](Settings& s, const Row& r, std::string_view v) {
        s.rdma.queue_pairs = static_cast<std::uint32_t>(wholeNumber(r, v, 1, 8));
      }},
+    {{"NCCL_NET_GDR_LEVEL", "",
+      "LOC or 0: RDMA devices do not reach into GPU memory, data goes through pinned host memory; other levels "
+      "of NCCL are ignored; default: where devices reach GPU memory, they use it"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       s.rdma.gpu_slots = v != "LOC" && v != "0";
+       if (s.rdma.gpu_slots && !v.empty()) s.ignored.emplace_back(r.name);
+     }},
+    {{"NCCL_DMABUF_ENABLE", "1",
+      "0: RDMA devices do not reach GPU memory by dma-buf, only by nvidia-peermem"},
+     [](Settings& s, const Row& r, std::string_view v) { s.rdma.dma_buf = wholeNumber(r, v, 0, 1) == 1; }},
     {{"TUTTI_FAULTS", "", "faults to inject into links to other hosts, for tests; see transports/README.md"},
      [](Settings& s, const Row&, std::string_view v) { s.network.faults = v; }},
     {{"NCCL_DEBUG", "NONE", "what is logged: NONE, VERSION, WARN, INFO or TRACE"},

@@ -56,6 +56,8 @@ struct RdmaSettings {
   std::uint8_t traffic_class = 0;            ///< RoCE: the TOS byte
   std::uint16_t pkey_index = 0;              ///< into the port's table
   std::uint32_t queue_pairs = 1;             ///< of each link
+  bool gpu_slots = true;                     ///< in the memory of GPUs, where devices reach it
+  bool dma_buf = true;                       ///< devices may reach it by dma-buf
   std::chrono::milliseconds recovery{5000};  ///< a broken connection must be replaced within
 };
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "runtime/cuda/cuda_block.h"
 #include "runtime/cuda/cuda_gpu_rank.h"
 #include "transports/cuda_ipc/cuda_call.h"
 #include "transports/cuda_ipc/cuda_links.h"
@@ -126,6 +127,10 @@ void CudaAccelerator::pin(void* address, std::size_t bytes) {
 void CudaAccelerator::unpin(void* address) noexcept {
   const RelaxedCapture relaxed;
   pins_.unpin(address);
+}
+
+std::shared_ptr<GpuBlock> CudaAccelerator::makeBlock(std::size_t bytes) {
+  return std::make_shared<CudaBlock>(bytes);
 }
 
 std::unique_ptr<GpuRank> CudaAccelerator::makeRank(const GpuRankOptions& options) {

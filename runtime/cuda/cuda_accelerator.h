@@ -26,6 +26,7 @@ class CudaAccelerator final : public Accelerator {
   bool free(void* address) override;
   void pin(void* address, std::size_t bytes) override;
   void unpin(void* address) noexcept override;
+  std::shared_ptr<GpuBlock> makeBlock(std::size_t bytes) override;
   std::unique_ptr<GpuRank> makeRank(const GpuRankOptions& options) override;
 
  private:

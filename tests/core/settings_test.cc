@@ -84,13 +84,28 @@ TEST(Settings, NumbersOutOfRangeAreRefusedWithTheRange) {
                              {"NCCL_IB_SL", nullptr, "16", "0 to 15"},
                              {"NCCL_IB_TC", nullptr, "256", "0 to 255"},
                              {"NCCL_IB_PKEY", nullptr, "65536", "0 to 65535"},
-                             {"NCCL_IB_QPS_PER_CONNECTION", "0", "9", "1 to 8"}}) {
+                             {"NCCL_IB_QPS_PER_CONNECTION", "0", "9", "1 to 8"},
+                             {"NCCL_DMABUF_ENABLE", nullptr, "2", "0 to 1"}}) {
     for (const char* value : {range.below, range.above, "x"}) {
       if (value == nullptr) continue;
       const std::string text = refusal(range.name, value);
       EXPECT_NE(text.find(std::string("a whole number from ") + range.range), std::string::npos) << text;
     }
   }
+}
+
+TEST(Settings, GpuMemoryIsKeptFromDevicesByLevelsOfNccl) {
+  const auto read = [](const char* level) {
+    return readSettings(
+        [level](const char* name) { return std::string(name) == "NCCL_NET_GDR_LEVEL" ? level : nullptr; });
+  };
+  EXPECT_TRUE(read(nullptr).rdma.gpu_slots);
+  EXPECT_FALSE(read("LOC").rdma.gpu_slots);
+  EXPECT_FALSE(read("0").rdma.gpu_slots);
+  EXPECT_TRUE(read("LOC").ignored.empty());
+  const Settings other = read("PHB");
+  EXPECT_TRUE(other.rdma.gpu_slots);
+  EXPECT_EQ(other.ignored, std::vector<std::string>{"NCCL_NET_GDR_LEVEL"});
 }
 
 TEST(Settings, EveryOneIsDocumented) {

@@ -67,6 +67,9 @@ class FourRanks : public testing::Test {
     return result.out;
   }
 
+  /// Where ranks on GPUs are to say that the slots of RDMA links lie; a regular expression.
+  void expectSlotsIn(std::string place) { slot_place_ = std::move(place); }
+
   /// All four said how they reach the one on their host, and the two on the other.
   void expectLinks(const std::string& memory) {
     const std::string log = contentOf(log_.path() + "/log");
@@ -74,6 +77,7 @@ class FourRanks : public testing::Test {
     if (memory == "cuda") {
       EXPECT_EQ(count(log, R"(rank \d by CUDA IPC)"), 4) << log;
       EXPECT_EQ(count(log, R"(ranks \d-\d by network \()" + between + R"(\))"), 4) << log;
+      EXPECT_EQ(count(log, "slots of RDMA in " + slot_place_), net_ == "IB" ? 4 : 0) << log;
     } else {
       EXPECT_EQ(count(log, R"(joined a communicator of 4: 1 peer\(s\) by shm)"), 4) << log;
       EXPECT_EQ(count(log, R"(2 peer\(s\) on 1 other host\(s\) by )" + between), 4) << log;
@@ -114,9 +118,9 @@ class FourRanks : public testing::Test {
   }
 
   /// 1 KiB to 64 KiB; every value is checked.
-  void allReduce(const std::string& memory) {
+  void allReduce(const std::string& memory, const std::map<std::string, std::string>& more = {}) {
     const std::string out =
-        run(memory, "all_reduce_perf", {"--device", memory, "-b", "1K", "-e", "64K", "-f", "64", "-n", "2"});
+        run(memory, "all_reduce_perf", {"--device", memory, "-b", "1K", "-e", "64K", "-f", "64", "-n", "2"}, more);
     EXPECT_EQ(count(out, R"(\n\[0\] +\d+ +\d+ +float +sum +-1( +[0-9.]+){3} +0( +[0-9.]+){3} +0(?=\n))"), 2)
         << out;
     EXPECT_NE(out.find("[0] # Out of bounds values : 0 OK"), std::string::npos) << out;
@@ -126,6 +130,7 @@ class FourRanks : public testing::Test {
 
  private:
   std::string net_;
+  std::string slot_place_ = "GPU memory, by nvidia-peermem";  // what the kernel registers for any device
   ScratchDirectory log_;
 };
 
@@ -175,6 +180,15 @@ TEST_P(RingOn, TrainingEndsWithTheBitsOfTheReference) {
 TEST_F(Ring, OfGpusGivesTheBitsOfTheHostsExecutor) {
   if (!TUTTI_HAS_GPUS) GTEST_SKIP() << "this build has no CUDA";
   expectKept("bits", bits("cuda"));
+}
+
+TEST_F(Ring, OfGpusGoesThroughHostMemoryWhereItMust) {
+  if (!TUTTI_HAS_GPUS) GTEST_SKIP() << "this build has no CUDA";
+  expectSlotsIn("pinned host memory: TUTTI_CHECKSUM=1, for which the host reads them");
+  allReduce("cuda", {{"TUTTI_CHECKSUM", "1"}});
+  // A device that takes no dma-buf, and memory that is too small for the slots of four ranks.
+  expectSlotsIn("pinned host memory: .*cudaMalloc.*out of memory");
+  allReduce("cuda", {{"TUTTI_EMULATED_GPU_BYTES", "33554432"}});
 }
 
 /// One rank on each of so many hosts.

@@ -9,7 +9,6 @@
 
 #include "tests/transports/recording_device.h"
 #include "transports/faulty/faulty_slots.h"
-#include "transports/verbs/gpu_memory.h"
 #include "transports/verbs/memory.h"
 #include "transports/verbs/send_queue.h"
 #include "transports/verbs/spoiled_copies.h"
@@ -96,24 +95,6 @@ TEST_F(UserMemoryTest, WhereTheSystemAllowsNoMoreOthersMakeRoom) {
   EXPECT_EQ(find(memory, 0), nullptr);
   EXPECT_NE(note.find("ulimit -l"), std::string::npos) << note;
   EXPECT_NE(note.find("device fake: registering 100 bytes"), std::string::npos) << note;
-}
-
-TEST(GpuMemory, WhatTheHostWouldAllowIsSaid) {
-  test::RecordingDevice device;
-  const std::vector ports{device.port(), device.port()};
-  EXPECT_TRUE(findGpuMemoryWays(ports).dma_buf.empty());
-  device.dma_buf_error = EBADF;  // it looked at the descriptor
-  EXPECT_EQ(findGpuMemoryWays(std::span(ports).first(1)).dma_buf, std::vector<std::string>{"fake"});
-  const std::string none = toText(GpuMemoryWays{}, false);
-  EXPECT_NE(none.find("through pinned host memory"), std::string::npos);
-  EXPECT_NE(none.find("no device here registers memory by dma-buf; nvidia-peermem is not loaded"),
-            std::string::npos);
-  EXPECT_EQ(none.find("TUTTI_CHECKSUM"), std::string::npos);
-  const std::string all = toText({.dma_buf = {"a", "b"}, .has_peer_memory = true}, true);
-  EXPECT_NE(all.find("by dma-buf a, b could register GPU memory; nvidia-peermem is loaded"),
-            std::string::npos)
-      << all;
-  EXPECT_NE(all.find("TUTTI_CHECKSUM=1"), std::string::npos);
 }
 
 /// A slot as its sender has it.

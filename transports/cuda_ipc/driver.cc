@@ -2,6 +2,7 @@
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <fmt/format.h>
 
 #include <bit>
 
@@ -14,6 +15,10 @@ namespace {
 struct DriverFunctions {
   CUresult (*memGetAddressRange)(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) = nullptr;
   CUresult (*pointerGetAttribute)(void* data, CUpointer_attribute attribute, CUdeviceptr address) = nullptr;
+  CUresult (*deviceGetAttribute)(int* value, CUdevice_attribute attribute, CUdevice device) = nullptr;
+  CUresult (*memGetHandleForAddressRange)(void* handle, CUdeviceptr address, std::size_t bytes,
+                                          CUmemRangeHandleType type, unsigned long long flags) = nullptr;
+  CUresult (*getErrorString)(CUresult error, const char** text) = nullptr;
 };
 
 template <class Function>
@@ -32,6 +37,9 @@ const DriverFunctions& driver() {
     DriverFunctions functions;
     find("cuMemGetAddressRange", functions.memGetAddressRange);
     find("cuPointerGetAttribute", functions.pointerGetAttribute);
+    find("cuDeviceGetAttribute", functions.deviceGetAttribute);
+    find("cuMemGetHandleForAddressRange", functions.memGetHandleForAddressRange);
+    find("cuGetErrorString", functions.getErrorString);
     return functions;
   }();
   return kFunctions;
@@ -61,6 +69,29 @@ std::uint64_t allocationId(const void* address) {
   const auto at = reinterpret_cast<CUdeviceptr>(address);
   if (functions.pointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, at) != CUDA_SUCCESS) return 0;
   return id;
+}
+
+UniqueFd exportDmaBuf(int device, const void* address, std::size_t bytes, std::string* why_not) {
+  const DriverFunctions& functions = driver();
+  if (functions.deviceGetAttribute == nullptr || functions.memGetHandleForAddressRange == nullptr) {
+    *why_not = "the driver has no cuMemGetHandleForAddressRange";
+    return {};
+  }
+  int is_supported = 0;
+  functions.deviceGetAttribute(&is_supported, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, device);
+  if (is_supported == 0) {
+    *why_not = "the GPU's driver has none (the open kernel modules do)";
+    return {};
+  }
+  int fd = -1;
+  const CUresult error = functions.memGetHandleForAddressRange(
+      &fd, reinterpret_cast<CUdeviceptr>(address), bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+  if (error == CUDA_SUCCESS) return UniqueFd(fd);
+  const char* text = nullptr;
+  if (functions.getErrorString != nullptr) functions.getErrorString(error, &text);
+  *why_not = fmt::format("cuMemGetHandleForAddressRange: {} ({})", text == nullptr ? "error" : text,
+                         static_cast<int>(error));
+  return {};
 }
 
 }  // namespace tutti

@@ -5,6 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+
+#include "runtime/core/unique_fd.h"
 
 namespace tutti {
 
@@ -23,5 +26,8 @@ std::optional<DriverAllocation> askDriver(const void* address);
 /// Another number for each allocation of the process, also for one that gets the address of one that was
 /// freed. 0 where the driver does not tell.
 std::uint64_t allocationId(const void* address);
+
+/// A dma-buf of memory of that device; both ends on pages of the host. Where there is none, *why_not says why.
+UniqueFd exportDmaBuf(int device, const void* address, std::size_t bytes, std::string* why_not);
 
 }  // namespace tutti

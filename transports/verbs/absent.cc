@@ -8,8 +8,6 @@ RdmaPorts findRdmaPorts(const RdmaSettings&) {
   return {.ports = nullptr, .names = {}, .why_not = "built without it, TUTTI_VERBS"};
 }
 
-std::string describeGpuMemory(const RdmaPorts& ports, bool) { return ports.why_not; }
-
 std::unique_ptr<RdmaNetwork> makeRdmaNetwork(const RdmaPorts& ports, RdmaOptions) {
   throw Error(ncclInternalError, ports.why_not);
 }

@@ -52,10 +52,10 @@ struct HelloLetter {
   QueuePairAddress address = {};      ///< its gid is not known yet
   std::uint64_t slots_at = 0;         ///< the sender's, for results
   std::uint64_t headers_at = 0;       ///< and for their checksums
-  std::uint32_t key = 0;              ///< of both
+  std::uint32_t slots_key = 0;
+  std::uint32_t headers_key = 0;
   std::uint32_t is_ethernet = 0;
   std::uint32_t turn = 0;  ///< whose of the receiver's ports it is, where several are as good
-  std::uint32_t reserved = 0;
   std::array<char, 64> port{};  ///< its name, for messages
 };
 static_assert(std::is_trivially_copyable_v<HelloLetter>);
@@ -67,8 +67,10 @@ struct AnswerLetter {
   QueuePairAddress address = {};
   std::uint64_t slots_at = 0;
   std::uint64_t headers_at = 0;
-  std::uint32_t key = 0;
+  std::uint32_t slots_key = 0;
+  std::uint32_t headers_key = 0;
   std::uint32_t is_refused = 0;
+  std::uint32_t slots_in_gpu = 0;  ///< 1: in the memory of a GPU, where the receiver's host does not see them
   std::array<char, kTextBytes> text{};  ///< the receiver's port, or why it refuses
 };
 static_assert(std::is_trivially_copyable_v<AnswerLetter>);

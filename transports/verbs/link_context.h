@@ -14,6 +14,7 @@
 #include "runtime/core/settings.h"
 #include "transports/faulty/faulty_slots.h"
 #include "transports/verbs/faults.h"
+#include "transports/verbs/gpu_slots.h"
 #include "transports/verbs/letters.h"
 #include "transports/verbs/memory.h"
 
@@ -26,6 +27,7 @@ struct VerbsContext {
   const RdmaSettings& settings;
   std::span<const VerbsPort> ports;  ///< never empty
   UserMemory& user_memory;
+  GpuSlots* gpu_slots;  ///< nullptr: slots lie in host memory
   int rank;
   bool checksums;
   FaultySlots* faults;  ///< nullptr for none
@@ -55,6 +57,18 @@ struct VerbsEvent {
     return effect == EventEffect::port_lost && device == of.port().device.get() && port == of.port().number;
   }
 };
+
+/// What a device, with which `own` side of a link is registered, calls the link's slots by.
+inline MemoryKeys slotKeys(const VerbsContext& context, const VerbsDevice& device,
+                           const RegisteredMemory& own) {
+  if (context.gpu_slots != nullptr) return context.gpu_slots->keys(device);
+  return {own.localKey(), own.remoteKey()};
+}
+
+/// By which what devices write into slots can be seen. Throws Error.
+inline std::shared_ptr<ReadBack> readBackOf(const VerbsContext& context, const VerbsPort& port) {
+  return context.gpu_slots == nullptr ? nullptr : context.gpu_slots->readBack(port);
+}
 
 struct VerbsLinkPeer {
   int rank = -1;

@@ -20,7 +20,10 @@ constexpr std::uint32_t kPacketNumbers = 1U << 24;
 
 QueuePairs::QueuePairs(const VerbsPort& port, std::uint32_t count, QueueDepth depth,
                        const RdmaSettings& settings)
-    : port_(port), verbs_(port.device->verbs()), first_packet_(std::random_device()() % kPacketNumbers) {
+    : port_(port),
+      verbs_(port.device->verbs()),
+      first_packet_(std::random_device()() % kPacketNumbers),
+      reads_(depth.reads) {
   const auto require = [&](const void* made, const char* what, std::uint32_t wanted) {
     if (made != nullptr) return;
     const int error = errno;
@@ -53,7 +56,7 @@ QueuePairs::QueuePairs(const VerbsPort& port, std::uint32_t count, QueueDepth de
     init.qp_state = IBV_QPS_INIT;
     init.pkey_index = settings.pkey_index;
     init.port_num = port_.number;
-    init.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+    init.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | (reads_ != 0 ? IBV_ACCESS_REMOTE_READ : 0);
     const int error =
         verbs_.modify_qp(made, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     if (error == 0) continue;
@@ -106,6 +109,7 @@ void QueuePairs::connect(const Gid& mine, const QueuePairAddress& remote, const 
     receive.path_mtu = *mtu;
     receive.dest_qp_num = remote.numbers[i];
     receive.rq_psn = remote.first_packet;
+    receive.max_dest_rd_atomic = reads_;
     receive.min_rnr_timer = 12;
     receive.ah_attr.sl = settings.service_level;
     receive.ah_attr.port_num = port_.number;
@@ -127,6 +131,7 @@ void QueuePairs::connect(const Gid& mine, const QueuePairAddress& remote, const 
     send.retry_cnt = settings.retry_count;
     send.rnr_retry = 7;
     send.sq_psn = first_packet_;
+    send.max_rd_atomic = reads_;
     modify(send,
            IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
                IBV_QP_MAX_QP_RD_ATOMIC,

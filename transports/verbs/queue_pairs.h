@@ -31,6 +31,7 @@ static_assert(sizeof(QueuePairAddress) == 64 && std::is_trivially_copyable_v<Que
 struct QueueDepth {
   std::uint32_t sends = 0;
   std::uint32_t receives = 0;
+  std::uint8_t reads = 0;  ///< RDMA reads under way, in either direction; 0: none are allowed
 };
 
 /// Used by one thread at a time.
@@ -73,6 +74,7 @@ class QueuePairs {
   ibv_cq* completions_ = nullptr;
   std::vector<ibv_qp*> pairs_;
   std::uint32_t first_packet_ = 0;
+  std::uint8_t reads_;
   unsigned unacknowledged_ = 0;
   bool is_armed_ = false;
 };

@@ -13,6 +13,12 @@
 #include "tutti/error.h"
 
 namespace tutti {
+namespace {
+
+/// For a read back of GPU memory, which takes microseconds where the port is good for anything.
+constexpr std::chrono::milliseconds kLastLook{10};
+
+}  // namespace
 
 ReceivingEnd::ReceivingEnd(const VerbsContext& context, const LinkView& view, std::span<std::byte> own,
                            VerbsLinkPeer peer)
@@ -67,6 +73,8 @@ void ReceivingEnd::connect(Path path) {
   // A credit and a result for each slot may be under way, all on the first pair.
   const QueueDepth depth{.sends = 4 * view_.slot_count, .receives = per_pair};
   memory_ = std::make_unique<RegisteredMemory>(path.port->device, own_);
+  slots_ = slotKeys(context_, *path.port->device, *memory_);
+  slots_in_.restart(readBackOf(context_, *path.port), posted());
   spoiled_ =
       std::make_unique<SpoiledCopies>(context_.faults, path.port->device, view_.slot_count, view_.slot_bytes);
   pairs_ = std::make_shared<QueuePairs>(*path.port, count, depth, context_.settings);
@@ -110,7 +118,9 @@ void ReceivingEnd::answer() {
   answer.address = pairs_->address(gids_.mine);
   answer.slots_at = std::bit_cast<std::uint64_t>(view_.data);
   answer.headers_at = std::bit_cast<std::uint64_t>(view_.headers);
-  answer.key = memory_->remoteKey();
+  answer.slots_key = slots_.remote;
+  answer.headers_key = memory_->remoteKey();
+  answer.slots_in_gpu = context_.gpu_slots != nullptr ? 1 : 0;
   setText(answer.text, port);
   context_.tell(peer_.rank, toLetter(answer));
   if (context_.tell_path)
@@ -165,7 +175,8 @@ void ReceivingEnd::tend(VerbsClock::time_point now) {
   }
   if (state_ == State::connecting) tendConnecting(now);
   if (state_ == State::open) {
-    if (queue_.isSilentFor(kSilence, now)) lost(explainSilence(kSilence), now);
+    if (queue_.isSilentFor(kSilence, now)) return lost(explainSilence(kSilence), now);
+    if (!slots_in_.problem().empty()) lost(slots_in_.problem(), now);
     return;
   }
   if (!outage_.exceeds(context_.settings.recovery + kReceiverGrace, now)) return;
@@ -178,6 +189,7 @@ void ReceivingEnd::tend(VerbsClock::time_point now) {
 
 void ReceivingEnd::drop() {
   if (state_ == State::open) salvage();
+  slots_in_.stop();
   connecting_.reset();
   pairs_.reset();
   spoiled_.reset();
@@ -206,7 +218,11 @@ bool ReceivingEnd::receive() {
       }
     }
   }
-  if (failure) lost(explain(*failure), now);
+  if (failure) {
+    lost(explain(*failure), now);
+  } else if (slots_in_.isPending()) {
+    publish();
+  }
   return posted() != before;
 }
 
@@ -229,7 +245,7 @@ bool ReceivingEnd::take(const ibv_wc& completion, VerbsClock::time_point now) {
 }
 
 /// A connection is given up: what has come by it whole, and was acknowledged to the sender, counts; the
-/// sender may have ended since.
+/// sender may have ended since. But not what a GPU might not see.
 void ReceivingEnd::salvage() {
   std::array<ibv_wc, 16> completions;
   state_ = State::lost;
@@ -240,17 +256,22 @@ void ReceivingEnd::salvage() {
     }
   }
   publish();
+  for (const auto end = VerbsClock::now() + kLastLook; slots_in_.isPending() && VerbsClock::now() < end;) {
+    publish();
+  }
 }
 
 /// A slot of which the lower bits of the number are known was written whole. Returns its place; nothing where
 /// it is none of those that are to come: it came before, or is not the sender's yet.
 std::optional<std::uint64_t> ReceivingEnd::arrive(std::uint32_t low) {
-  const std::uint64_t next = posted();
+  const std::uint64_t next = slots_in_.arrived();
   const std::uint64_t sequence = next + ((low - static_cast<std::uint32_t>(next)) & (kTogether - 1));
   if (sequence >= released() + view_.slot_count) return std::nullopt;
   const std::uint64_t place = sequence % view_.slot_count;
   if (arrived_[place]) return std::nullopt;
-  if ((low & kTogether) != 0) takeApart(sequence);
+  const bool is_together = (low & kTogether) != 0;
+  if (is_together && context_.gpu_slots != nullptr) return std::nullopt;
+  if (is_together) takeApart(sequence);
   arrived_[place] = true;
   return place;
 }
@@ -266,24 +287,24 @@ void ReceivingEnd::takeApart(std::uint64_t sequence) {
 
 /// In order, whichever queue pair they came on.
 void ReceivingEnd::publish() {
-  for (;;) {
-    const std::uint64_t sequence = posted();
-    const std::uint64_t place = sequence % view_.slot_count;
-    if (!arrived_[place]) return;
-    arrived_[place] = false;
+  std::uint64_t sequence = slots_in_.arrived();
+  bool is_altered = false;
+  for (; arrived_[sequence % view_.slot_count]; ++sequence) {
+    arrived_[sequence % view_.slot_count] = false;
     const SlotHeader& header = view_.header(sequence);
     const bool fits = header.sequence == sequence && header.bytes <= view_.slot_bytes;
-    if (!fits || !isIntactWire(header, {view_.slot(sequence), header.bytes}, context_.checksums)) {
-      if (state_ != State::open) return;
-      lost(alterations_.add("slot", sequence, context_.altered), VerbsClock::now());
-      if (!alterations_.isHopeless()) return;
-      close();
-      return context_.fail(alterations_.failure(peer_.name));
-    }
-    // Publishes slot and header, which the device wrote before its completion; pairs with the acquire in
-    // await.
-    view_.posted->value.store(sequence + 1, std::memory_order_release);
+    is_altered = !fits || !isIntactWire(header, {view_.slot(sequence), header.bytes}, context_.checksums);
+    if (is_altered) break;
   }
+  slots_in_.arrive(sequence);
+  // Publishes slots and headers, which the device wrote before its completions; pairs with the acquire in
+  // await.
+  view_.posted->value.store(slots_in_.visible(), std::memory_order_release);
+  if (!is_altered || state_ != State::open) return;
+  lost(alterations_.add("slot", sequence, context_.altered), VerbsClock::now());
+  if (!alterations_.isHopeless()) return;
+  close();
+  context_.fail(alterations_.failure(peer_.name));
 }
 
 // Credits.
@@ -314,7 +335,7 @@ ResultPlace ReceivingEnd::resultPlace(std::uint64_t sequence) const {
   const SlotHeader& header = view_.header(sequence);
   if (sequence >= first_here_ && (header.from_region & kResultInPlace) != 0)
     return {header.to, header.to_region};
-  return {hello_.slots_at + sequence % view_.slot_count * view_.slot_bytes, hello_.key};
+  return {hello_.slots_at + sequence % view_.slot_count * view_.slot_bytes, hello_.slots_key};
 }
 
 /// All that is owed, or up to the next slot with a result, behind it.
@@ -335,7 +356,7 @@ bool ReceivingEnd::sendCredit() {
   credit.send_flags = IBV_SEND_SIGNALED;
   credit.imm_data = htonl(static_cast<std::uint32_t>(until));
   credit.wr.rdma.remote_addr = hello_.slots_at;
-  credit.wr.rdma.rkey = hello_.key;
+  credit.wr.rdma.rkey = hello_.slots_key;
   ibv_sge result{};
   ibv_send_wr write{};
   if (has_result) {
@@ -343,7 +364,7 @@ bool ReceivingEnd::sendCredit() {
     const std::span<const std::byte> bytes(view_.slot(sequence), view_.header(sequence).bytes);
     const ResultPlace to = resultPlace(sequence);
     result = spoiled_->spoil(
-        place, piece(std::bit_cast<std::uint64_t>(bytes.data()), bytes.size(), memory_->localKey()));
+        place, piece(std::bit_cast<std::uint64_t>(bytes.data()), bytes.size(), slots_.local));
     write.sg_list = &result;
     write.num_sge = 1;
     write.opcode = IBV_WR_RDMA_WRITE;
@@ -357,6 +378,7 @@ bool ReceivingEnd::sendCredit() {
       credit.send_flags |= IBV_SEND_INLINE;
       credit.wr.rdma.remote_addr =
           hello_.headers_at + place * sizeof(SlotHeader) + offsetof(SlotHeader, from);
+      credit.wr.rdma.rkey = hello_.headers_key;
     }
   }
   if (!pairs_->post(0, has_result ? write : credit)) {

@@ -39,7 +39,8 @@ class ReceivingEnd {
   bool isTransient() const { return state_ == State::lost || state_ == State::connecting; }
   bool owesCredits() const { return credited_ < released(); }
   bool isPending() const {
-    return isTransient() || (state_ == State::open && (owesCredits() || queue_.isBusy() || end_));
+    const bool is_busy = owesCredits() || queue_.isBusy() || slots_in_.isPending() || end_;
+    return isTransient() || (state_ == State::open && is_busy);
   }
   /// Nothing is owed to the peer, or it will never want it.
   bool isSettled() const;
@@ -93,12 +94,14 @@ class ReceivingEnd {
   State state_ = State::absent;
   std::uint64_t epoch_ = 0;
   std::unique_ptr<RegisteredMemory> memory_;
+  MemoryKeys slots_;  ///< of the own slots
   std::shared_ptr<QueuePairs> pairs_;
   std::optional<Connecting> connecting_;
   HelloLetter hello_;  ///< of the connection
   GidPair gids_;
   SendQueue queue_;
-  std::vector<bool> arrived_;     ///< by slot: written whole, and not published yet
+  std::vector<bool> arrived_;     ///< by slot: written whole, and not in its turn yet
+  Visibility slots_in_;           ///< those that have come in their turn
   std::uint64_t first_here_ = 0;  ///< the first slot that this connection brings
   std::uint64_t credited_ = 0;    ///< slots whose credit is with the device
   std::unique_ptr<SpoiledCopies> spoiled_;

@@ -50,6 +50,8 @@ void SendingEnd::greet(VerbsClock::time_point now) {
   const std::uint32_t depth = 2 * kRequestsPerSlot * slotsPerPair(view_.slot_count, count);
   try {
     memory_ = std::make_unique<RegisteredMemory>(port.device, own_);
+    slots_ = slotKeys(context_, *port.device, *memory_);
+    credits_.restart(readBackOf(context_, port), released());
     spoiled_ =
         std::make_unique<SpoiledCopies>(context_.faults, port.device, view_.slot_count, view_.slot_bytes);
     pairs_ = std::make_shared<QueuePairs>(
@@ -78,7 +80,8 @@ void SendingEnd::greet(VerbsClock::time_point now) {
   hello.address = pairs_->address({});
   hello.slots_at = std::bit_cast<std::uint64_t>(view_.data);
   hello.headers_at = std::bit_cast<std::uint64_t>(view_.headers);
-  hello.key = memory_->remoteKey();
+  hello.slots_key = slots_.remote;
+  hello.headers_key = memory_->remoteKey();
   hello.is_ethernet = port.is_ethernet ? 1 : 0;
   // All pairs of ports are tried in the end.
   const auto ports = static_cast<std::uint32_t>(context_.ports.size());
@@ -112,7 +115,9 @@ void SendingEnd::tendConnecting(VerbsClock::time_point now) {
 void SendingEnd::open(VerbsClock::time_point now) {
   path_ = fmt::format("from {} {} to {} {}", pairs_->port().name(), toText(answer_.senders_gid),
                       textOf(answer_.text), toText(answer_.address.gid));
-  remote_ = {answer_.slots_at, answer_.headers_at, answer_.key};
+  // The hosts put header and data together and take them apart: not in GPU memory.
+  const bool is_host = context_.gpu_slots == nullptr && answer_.slots_in_gpu == 0;
+  remote_ = {answer_.slots_at, answer_.headers_at, answer_.slots_key, answer_.headers_key, is_host};
   lent_.assign(view_.slot_count, {});
   sent_ = answer_.posted;
   state_ = State::open;
@@ -125,7 +130,8 @@ void SendingEnd::tend(VerbsClock::time_point now) {
   if (context_.is_retired(peer_.rank)) return close();
   if (state_ == State::open) {
     const milliseconds limit = outage_.isOn() ? kSilenceAgain : kSilence;
-    if (queue_.isSilentFor(limit, now)) lost(explainSilence(limit), now);
+    if (queue_.isSilentFor(limit, now)) return lost(explainSilence(limit), now);
+    if (!credits_.problem().empty()) lost(credits_.problem(), now);
     return;
   }
   if (state_ == State::connecting) tendConnecting(now);
@@ -141,6 +147,7 @@ void SendingEnd::tend(VerbsClock::time_point now) {
 
 void SendingEnd::drop() {
   connecting_.reset();
+  credits_.stop();
   pairs_.reset();
   spoiled_.reset();
   memory_.reset();
@@ -211,7 +218,7 @@ bool SendingEnd::isLastOnPair(std::uint64_t sequence, std::uint64_t end) const {
 /// Memory that the user registered is read in place; other memory of the user passes through the slot.
 SendingEnd::Source SendingEnd::sourceOf(std::uint64_t sequence) {
   const SlotHeader& header = view_.header(sequence);
-  const Source slot{{view_.slot(sequence), header.bytes}, memory_->localKey()};
+  const Source slot{{view_.slot(sequence), header.bytes}, slots_.local};
   if (header.kind != SlotKind::address || header.bytes == 0) return slot;
   const std::span<const std::byte> users(std::bit_cast<const std::byte*>(header.from), header.bytes);
   auto region = context_.user_memory.find(pairs_->port().device, users);
@@ -240,7 +247,7 @@ bool SendingEnd::send(std::uint64_t sequence, bool is_last) {
   const std::uint64_t place = sequence % view_.slot_count;
   const std::uint32_t pair = pairOf(sequence);
   const SlotHeader& header = view_.header(sequence);
-  const bool is_together = travelsTogether(header.bytes, view_.slot_bytes);
+  const bool is_together = remote_.takes_together && travelsTogether(header.bytes, view_.slot_bytes);
   const std::uint32_t requests = header.bytes != 0 && !is_together ? 2 : 1;
   if (!queue_.hasRoom(pair, requests)) return false;
 
@@ -259,14 +266,15 @@ bool SendingEnd::send(std::uint64_t sequence, bool is_last) {
   last.send_flags = (is_signalled ? unsigned{IBV_SEND_SIGNALED} : 0U) | (is_together ? 0U : unsigned{IBV_SEND_INLINE});
   last.imm_data = htonl(static_cast<std::uint32_t>(sequence) & (kTogether - 1));
   last.wr.rdma.remote_addr = remote_.headers_at + place * sizeof(SlotHeader);
-  last.wr.rdma.rkey = remote_.key;
+  last.wr.rdma.rkey = remote_.headers_key;
   if (is_together) {
     std::byte* const both = view_.slot(sequence) + kTogetherAt;
     std::memcpy(both, &wire, sizeof(wire));
     std::memcpy(both + sizeof(wire), std::bit_cast<const std::byte*>(data_piece.addr), header.bytes);
-    last_piece = piece(std::bit_cast<std::uint64_t>(both), sizeof(wire) + header.bytes, memory_->localKey());
+    last_piece = piece(std::bit_cast<std::uint64_t>(both), sizeof(wire) + header.bytes, slots_.local);
     last.imm_data |= htonl(kTogether);
     last.wr.rdma.remote_addr = remote_.slots_at + place * view_.slot_bytes;
+    last.wr.rdma.rkey = remote_.slots_key;
   }
   ibv_send_wr first{};
   first.next = &last;
@@ -274,7 +282,7 @@ bool SendingEnd::send(std::uint64_t sequence, bool is_last) {
   first.num_sge = 1;
   first.opcode = IBV_WR_RDMA_WRITE;
   first.wr.rdma.remote_addr = remote_.slots_at + place * view_.slot_bytes;
-  first.wr.rdma.rkey = remote_.key;
+  first.wr.rdma.rkey = remote_.slots_key;
   if (!pairs_->post(pair, requests == 2 ? first : last)) {
     lost(fmt::format("the send queue takes no more ({})", std::strerror(errno)), VerbsClock::now());
     return false;
@@ -301,7 +309,11 @@ bool SendingEnd::receive() {
       }
     }
   }
-  if (failure) lost(explain(*failure), now);
+  if (failure) {
+    lost(explain(*failure), now);
+  } else if (credits_.isPending()) {
+    publishCredits();
+  }
   return has_any;
 }
 
@@ -331,14 +343,23 @@ bool SendingEnd::take(const ibv_wc& completion, VerbsClock::time_point now) {
 
 /// `low`: the lower half of the count of released slots. Returns what is wrong, or nothing.
 std::string SendingEnd::takeCredit(std::uint32_t low) {
-  const std::uint64_t before = released();
+  const std::uint64_t before = credits_.arrived();
   const std::uint64_t after = before + static_cast<std::uint32_t>(low - static_cast<std::uint32_t>(before));
   if (after > sent_) return "a credit makes no sense";
   std::uint64_t home = before;
-  while (home < after && bringHome(home)) lent_[home++ % view_.slot_count] = {};
-  // Results are where they belong; pairs with the acquire in reserve and drain.
-  view_.released->value.store(home, std::memory_order_release);
+  bool has_results = false;
+  for (; home < after && bringHome(home); ++home) {
+    has_results = has_results || view_.header(home).returns != 0;
+    lent_[home % view_.slot_count] = {};
+  }
+  credits_.arrive(home, has_results);
+  publishCredits();
   return home == after ? "" : alterations_.add("the result of slot", home, context_.altered);
+}
+
+void SendingEnd::publishCredits() {
+  // Results are where they belong; pairs with the acquire in reserve and drain.
+  view_.released->value.store(credits_.visible(), std::memory_order_release);
 }
 
 /// A result came into the slot, or to where the user wants it. False where it is not what the receiver sent.

@@ -50,7 +50,8 @@ class SendingEnd {
   bool isUrgent() const { return isTransient() || (state_ == State::open && hasUnsent()); }
   /// Something is left to do that no event may tell of.
   bool isPending() const {
-    return isTransient() || (state_ == State::open && (hasUnsent() || queue_.isBusy()));
+    return isTransient() ||
+           (state_ == State::open && (hasUnsent() || queue_.isBusy() || credits_.isPending()));
   }
   /// Nothing is owed to the peer, or it will never want it.
   bool isSettled() const;
@@ -78,7 +79,9 @@ class SendingEnd {
   struct Remote {
     std::uint64_t slots_at = 0;
     std::uint64_t headers_at = 0;
-    std::uint32_t key = 0;
+    std::uint32_t slots_key = 0;
+    std::uint32_t headers_key = 0;
+    bool takes_together = false;  ///< small slots as one write
   };
 
   /// What a slot carries, and the key by which the device reads it.
@@ -108,6 +111,7 @@ class SendingEnd {
   bool take(const ibv_wc& completion, VerbsClock::time_point now);
   std::string takeCredit(std::uint32_t low);
   bool bringHome(std::uint64_t sequence);
+  void publishCredits();
   std::string failure() const;
 
   const VerbsContext& context_;
@@ -117,12 +121,14 @@ class SendingEnd {
   State state_ = State::idle;
   std::uint64_t epoch_ = 0;
   std::unique_ptr<RegisteredMemory> memory_;
+  MemoryKeys slots_;  ///< of the own slots
   std::shared_ptr<QueuePairs> pairs_;
   std::optional<Connecting> connecting_;
   AnswerLetter answer_;  ///< while connecting
   SendQueue queue_;
   Remote remote_;
   std::uint64_t sent_ = 0;
+  Visibility credits_;      ///< of the results before them
   std::vector<Lent> lent_;  ///< by slot
   std::unique_ptr<SpoiledCopies> spoiled_;
   Alterations alterations_;

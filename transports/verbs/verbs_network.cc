@@ -11,7 +11,6 @@
 #include <cstring>
 #include <utility>
 
-#include "transports/verbs/gpu_memory.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -60,12 +59,15 @@ VerbsNetwork::VerbsNetwork(std::vector<VerbsPort> ports, RdmaOptions options)
       epoll_(require(UniqueFd(::epoll_create1(EPOLL_CLOEXEC)), "epoll_create1")),
       letters_fd_(require(UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), "eventfd")),
       retired_(options_.peers.size()),
+      slots_(placeSlots(options_, ports_, linkCount(options_.peers, options_.lanes))),
       memory_(std::make_shared<LinkMemory>(linkCount(options_.peers, options_.lanes), options_.slot_count,
-                                           options_.slot_bytes)),
+                                           options_.slot_bytes,
+                                           slots_.gpu == nullptr ? nullptr : slots_.gpu->memory())),
       context_{
           .settings = options_.settings,
           .ports = ports_,
           .user_memory = user_memory_,
+          .gpu_slots = slots_.gpu.get(),
           .rank = options_.rank,
           .checksums = options_.checksums,
           .faults = faults_.isNone() ? nullptr : &faults_,
@@ -196,6 +198,7 @@ void VerbsNetwork::sleep(std::chrono::nanoseconds limit) const {
 // Moving what there is.
 
 void VerbsNetwork::arm() {
+  if (slots_.gpu != nullptr) slots_.gpu->arm();
   for (SendingEnd* link : sending_) link->arm();
   for (ReceivingEnd* link : receiving_) link->arm();
 }
@@ -404,10 +407,6 @@ RdmaPorts findRdmaPorts(const RdmaSettings& settings) {
   }
   if (!found->ports.empty()) result.ports = std::move(found);
   return result;
-}
-
-std::string describeGpuMemory(const RdmaPorts& ports, bool checksums) {
-  return toText(findGpuMemoryWays(ports.ports->ports), checksums);
 }
 
 std::unique_ptr<RdmaNetwork> makeRdmaNetwork(const RdmaPorts& ports, RdmaOptions options) {

@@ -42,6 +42,7 @@ class VerbsNetwork final : public RdmaNetwork {
   void hear(int peer, std::span<const std::uint8_t> letter) override;
   void useMemory(std::span<std::byte> buffer) override { user_memory_.add(buffer); }
   void forgetMemory(const void* buffer) override { user_memory_.remove(buffer); }
+  const std::string& slotPlace() const override { return slots_.text; }
 
   LinkView inbound(std::uint32_t lane, int peer) const override;
   LinkView outbound(std::uint32_t lane, int peer) const override;
@@ -105,6 +106,7 @@ class VerbsNetwork final : public RdmaNetwork {
   UniqueFd letters_fd_;
   std::vector<std::atomic<bool>> retired_;  ///< by rank
   std::function<void(int, Letter)> tell_;
+  SlotPlace slots_;
   std::shared_ptr<LinkMemory> memory_;  ///< may be kept by whoever pinned it
   VerbsContext context_;
 
