@@ -238,7 +238,9 @@ TEST(Joining, AnotherVersionIsNamedToBoth) {
   const std::string error =
       errorOfRank0({.protocol_version = 99, .nranks = 2, .rank = 1, .where = stranger()}, &answer);
   EXPECT_EQ(error, answer);
-  for (const char* words : {"rank 1 (pid 4711)", "version 99", "rank 0 (pid ", "version 2"}) {
+  const std::string ours = "version " + std::to_string(kProtocolVersion);
+  for (const std::string& words :
+       {std::string("rank 1 (pid 4711)"), std::string("version 99"), std::string("rank 0 (pid "), ours}) {
     EXPECT_NE(error.find(words), std::string::npos) << words << " in: " << error;
   }
 }
