@@ -172,7 +172,7 @@ class Wirer {
     wiring_.locals = locals_;
     wiring_.layout = {nranks_, static_cast<std::int32_t>(leaders.size()),
                       is_uniform && is_in_order ? sizes[0] : 0};
-    // Network links of GPUs lie in pinned memory, which has to be there.
+    // Network links of GPUs lie in memory that is pinned, or the GPU's: it has to be there.
     const bool pins_network = settings_.links.on_gpu && leaders.size() > 1;
     wiring_.shape = fitShape(settings_.links, pins_network ? nranks_ : std::ranges::max(sizes));
   }
@@ -437,7 +437,7 @@ class Wirer {
   Bootstrap bootstrap_;
   PeerInfo self_;
   RdmaPorts rdma_;
-  std::string slot_place_;  ///< of RDMA links of GPUs
+  std::string slot_place_;   ///< of RDMA links of GPUs
   std::vector<int> locals_;  ///< ranks of this host, in order
   int local_ = 0;            ///< this rank's place among them
   std::vector<Offer> offers_;

@@ -297,7 +297,8 @@ constexpr Row kRows[] = {
        s.rdma.queue_pairs = static_cast<std::uint32_t>(wholeNumber(r, v, 1, 8));
      }},
     {{"NCCL_NET_GDR_LEVEL", "",
-      "LOC or 0: RDMA devices do not reach into GPU memory, data goes through pinned host memory; other levels "
+      "LOC or 0: RDMA devices do not reach into GPU memory, data goes through pinned host memory; other "
+      "levels "
       "of NCCL are ignored; default: where devices reach GPU memory, they use it"},
      [](Settings& s, const Row& r, std::string_view v) {
        s.rdma.gpu_slots = v != "LOC" && v != "0";

@@ -5,8 +5,8 @@
 namespace tutti {
 namespace {
 
-// What the driver hands to other drivers in one piece, and a multiple of every host's pages: nothing else lies
-// in what devices reach.
+// What the driver hands to other drivers in one piece, and a multiple of every host's pages: nothing else
+// lies in what devices reach.
 constexpr std::size_t kGranularity = std::size_t{2} << 20;
 
 }  // namespace

@@ -119,8 +119,8 @@ class FourRanks : public testing::Test {
 
   /// 1 KiB to 64 KiB; every value is checked.
   void allReduce(const std::string& memory, const std::map<std::string, std::string>& more = {}) {
-    const std::string out =
-        run(memory, "all_reduce_perf", {"--device", memory, "-b", "1K", "-e", "64K", "-f", "64", "-n", "2"}, more);
+    const std::string out = run(memory, "all_reduce_perf",
+                                {"--device", memory, "-b", "1K", "-e", "64K", "-f", "64", "-n", "2"}, more);
     EXPECT_EQ(count(out, R"(\n\[0\] +\d+ +\d+ +float +sum +-1( +[0-9.]+){3} +0( +[0-9.]+){3} +0(?=\n))"), 2)
         << out;
     EXPECT_NE(out.find("[0] # Out of bounds values : 0 OK"), std::string::npos) << out;

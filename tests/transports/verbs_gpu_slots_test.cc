@@ -24,8 +24,9 @@ class FakeBlock final : public GpuBlock {
  public:
   explicit FakeBlock(const test::RecordingDevice& device)
       : device_(device),
-        memory_(static_cast<std::byte*>(
-            ::mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
+        memory_(
+            static_cast<std::byte*>(::mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+  }
   FakeBlock(const FakeBlock&) = delete;
   FakeBlock& operator=(const FakeBlock&) = delete;
   ~FakeBlock() override {

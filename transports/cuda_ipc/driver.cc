@@ -84,8 +84,8 @@ UniqueFd exportDmaBuf(int device, const void* address, std::size_t bytes, std::s
     return {};
   }
   int fd = -1;
-  const CUresult error = functions.memGetHandleForAddressRange(
-      &fd, reinterpret_cast<CUdeviceptr>(address), bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+  const CUresult error = functions.memGetHandleForAddressRange(&fd, reinterpret_cast<CUdeviceptr>(address),
+                                                               bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
   if (error == CUDA_SUCCESS) return UniqueFd(fd);
   const char* text = nullptr;
   if (functions.getErrorString != nullptr) functions.getErrorString(error, &text);

@@ -27,7 +27,8 @@ std::optional<DriverAllocation> askDriver(const void* address);
 /// freed. 0 where the driver does not tell.
 std::uint64_t allocationId(const void* address);
 
-/// A dma-buf of memory of that device; both ends on pages of the host. Where there is none, *why_not says why.
+/// A dma-buf of memory of that device; both ends on pages of the host. Where there is none, *why_not says
+/// why.
 UniqueFd exportDmaBuf(int device, const void* address, std::size_t bytes, std::string* why_not);
 
 }  // namespace tutti

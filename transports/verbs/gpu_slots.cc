@@ -45,8 +45,9 @@ RegisteredBlock::RegisteredBlock(std::shared_ptr<VerbsDevice> device, std::share
   if (region_ != nullptr) return;
   const std::string no_peer_memory = registerAddress();
   if (region_ != nullptr) return;
-  throw Error(ncclSystemError, fmt::format("{} does not reach GPU memory: by dma-buf: {}; by nvidia-peermem: {}",
-                                           device_->name(), no_dma_buf, no_peer_memory));
+  throw Error(ncclSystemError,
+              fmt::format("{} does not reach GPU memory: by dma-buf: {}; by nvidia-peermem: {}",
+                          device_->name(), no_dma_buf, no_peer_memory));
 }
 
 RegisteredBlock::~RegisteredBlock() {
@@ -64,7 +65,9 @@ std::string RegisteredBlock::registerDmaBuf() {
   region_ = device_->verbs().reg_dmabuf_mr(device_->domain(), 0, bytes.size(),
                                            std::bit_cast<std::uint64_t>(bytes.data()), buffer.get(), kAccess);
   way_ = Way::dma_buf;
-  return region_ != nullptr ? "" : fmt::format("ibv_reg_dmabuf_mr: {} (errno {})", std::strerror(errno), errno);
+  if (region_ != nullptr) return "";
+  const int error = errno;
+  return fmt::format("ibv_reg_dmabuf_mr: {} (errno {})", std::strerror(error), error);
 }
 
 std::string RegisteredBlock::registerAddress() {

@@ -55,7 +55,7 @@ struct HelloLetter {
   std::uint32_t slots_key = 0;
   std::uint32_t headers_key = 0;
   std::uint32_t is_ethernet = 0;
-  std::uint32_t turn = 0;  ///< whose of the receiver's ports it is, where several are as good
+  std::uint32_t turn = 0;       ///< whose of the receiver's ports it is, where several are as good
   std::array<char, 64> port{};  ///< its name, for messages
 };
 static_assert(std::is_trivially_copyable_v<HelloLetter>);

@@ -58,7 +58,8 @@ void ReadBack::begin() {
   read.send_flags = IBV_SEND_SIGNALED;
   read.wr.rdma.remote_addr = source_.address;
   read.wr.rdma.rkey = source_.key;
-  if (!pairs_.post(0, read) && problem_.empty()) problem_ = "reading back GPU memory: the queue takes no more";
+  if (!pairs_.post(0, read) && problem_.empty())
+    problem_ = "reading back GPU memory: the queue takes no more";
 }
 
 std::uint64_t ReadBack::done() {

@@ -363,8 +363,8 @@ bool ReceivingEnd::sendCredit() {
     const std::uint64_t place = sequence % view_.slot_count;
     const std::span<const std::byte> bytes(view_.slot(sequence), view_.header(sequence).bytes);
     const ResultPlace to = resultPlace(sequence);
-    result = spoiled_->spoil(
-        place, piece(std::bit_cast<std::uint64_t>(bytes.data()), bytes.size(), slots_.local));
+    result =
+        spoiled_->spoil(place, piece(std::bit_cast<std::uint64_t>(bytes.data()), bytes.size(), slots_.local));
     write.sg_list = &result;
     write.num_sge = 1;
     write.opcode = IBV_WR_RDMA_WRITE;

@@ -263,7 +263,8 @@ bool SendingEnd::send(std::uint64_t sequence, bool is_last) {
   last.sg_list = &last_piece;
   last.num_sge = 1;
   last.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  last.send_flags = (is_signalled ? unsigned{IBV_SEND_SIGNALED} : 0U) | (is_together ? 0U : unsigned{IBV_SEND_INLINE});
+  last.send_flags =
+      (is_signalled ? unsigned{IBV_SEND_SIGNALED} : 0U) | (is_together ? 0U : unsigned{IBV_SEND_INLINE});
   last.imm_data = htonl(static_cast<std::uint32_t>(sequence) & (kTogether - 1));
   last.wr.rdma.remote_addr = remote_.headers_at + place * sizeof(SlotHeader);
   last.wr.rdma.rkey = remote_.headers_key;
