@@ -24,14 +24,14 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 
 cudaError_t cudaSetDevice(int index) {
-  return callAnyway([&] {
+  return callFor(index, [&] {
     device(index).initialize();
     threadState().device = index;
   });
 }
 
 cudaError_t cudaInitDevice(int index, unsigned /*device_flags*/, unsigned /*flags*/) {
-  return callAnyway([&] { device(index).initialize(); });
+  return callFor(index, [&] { device(index).initialize(); });
 }
 
 cudaError_t cudaGetDevice(int* index) {

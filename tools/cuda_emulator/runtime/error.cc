@@ -45,6 +45,8 @@ void requireUsable() {
   require(currentDevice().fault() == cudaSuccess, currentDevice().fault());
 }
 
-void meetInjectedFaults(const char* function) { injectedFaults().meet(function); }
+void meetInjectedFaults(const char* function) { injectedFaults().meet(function, threadState().device); }
+
+void meetInjectedFaults(const char* function, int device) { injectedFaults().meet(function, device); }
 
 }  // namespace tutti::emulator

@@ -38,8 +38,10 @@ cudaError_t remember(cudaError_t code) noexcept;
 void requireAllowed();
 /// Throws also once the current device has failed for good.
 void requireUsable();
-/// Throws where TUTTI_EMULATED_FAULTS makes this call fail.
+/// Throws where TUTTI_EMULATED_FAULTS makes this call fail; for the current device, or the one that it is
+/// for.
 void meetInjectedFaults(const char* function);
+void meetInjectedFaults(const char* function, int device);
 
 /// Where errors become codes.
 template <class Body>
@@ -57,6 +59,15 @@ template <class Body>
 cudaError_t callAnyway(Body&& body, const char* function = __builtin_FUNCTION()) noexcept {
   return enter([&] {
     meetInjectedFaults(function);
+    body();
+  });
+}
+
+/// The same where the call itself says which device it is for, whatever the current one.
+template <class Body>
+cudaError_t callFor(int device, Body&& body, const char* function = __builtin_FUNCTION()) noexcept {
+  return enter([&] {
+    meetInjectedFaults(function, device);
     body();
   });
 }

@@ -11,7 +11,6 @@
 
 #include "tools/cuda_emulator/runtime/device.h"
 #include "tools/cuda_emulator/runtime/error.h"
-#include "tools/cuda_emulator/runtime/thread_state.h"
 
 namespace tutti::emulator {
 namespace {
@@ -126,15 +125,14 @@ const char* InjectedFaults::lastStruck() const {
   return last_struck_;
 }
 
-void InjectedFaults::meet(const char* function) {
+void InjectedFaults::meet(const char* function, int device_index) {
   if (!exist_.load(std::memory_order_relaxed)) return;
-  const int current = threadState().device;
   std::optional<InjectedFault> struck;
   std::uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
     for (auto& [fault, calls] : active_) {
-      if (!fault.concerns(function, current)) continue;
+      if (!fault.concerns(function, device_index)) continue;
       ++calls;
       if (struck || (fault.at != 0 && fault.at != calls)) continue;
       struck = fault;
@@ -144,9 +142,9 @@ void InjectedFaults::meet(const char* function) {
   }
   if (!struck) return;
   const std::string what = fmt::format("{}, call {} of {} on device {}, fails with {}, as asked", function,
-                                       number, struck->call, current, cudaGetErrorName(struck->error));
+                                       number, struck->call, device_index, cudaGetErrorName(struck->error));
   if (struck->kind == InjectedFault::Kind::breaks) {
-    device(current).fail(struck->error, what);
+    device(device_index).fail(struck->error, what);
   } else if (number == 1 || struck->at != 0) {
     say(what);
   }

@@ -41,8 +41,8 @@ class InjectedFaults {
   /// The function that failed last; "": none has since set().
   const char* lastStruck() const;
 
-  /// An entry point was called. Throws the CudaError that it is to return.
-  void meet(const char* function);
+  /// An entry point was called, for that device. Throws the CudaError that it is to return.
+  void meet(const char* function, int device_index);
   /// Waits as long as work of the device is to be late.
   void delay(const Device& device) const;
 
