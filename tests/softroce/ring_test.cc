@@ -58,7 +58,8 @@ class FourRanks : public testing::Test {
                                                    {"NCCL_ALGO", "Ring"},
                                                    {"NCCL_DEBUG", "INFO"},
                                                    {"NCCL_DEBUG_FILE", log_.path() + "/log"},
-                                                   {"TUTTI_DEVICE", memory}};
+                                                   {"TUTTI_DEVICE", memory},
+                                                   {"TUTTI_EMULATOR_CHECK_LEAKS", "1"}};
     environment.insert(more.begin(), more.end());
     const CommandResult result = runCommand(all, environment, seconds(240));
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err << contentOf(log_.path() + "/log");
@@ -186,7 +187,7 @@ TEST_F(Ring, OfGpusGoesThroughHostMemoryWhereItMust) {
   if (!TUTTI_HAS_GPUS) GTEST_SKIP() << "this build has no CUDA";
   expectSlotsIn("pinned host memory: TUTTI_CHECKSUM=1, for which the host reads them");
   allReduce("cuda", {{"TUTTI_CHECKSUM", "1"}});
-  // A device that takes no dma-buf, and memory that is too small for the slots of four ranks.
+  // Too small for the slots of links with two ranks, not for what is in it besides.
   expectSlotsIn("pinned host memory: .*cudaMalloc.*out of memory");
   allReduce("cuda", {{"TUTTI_EMULATED_GPU_BYTES", "33554432"}});
 }
