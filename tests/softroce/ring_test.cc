@@ -54,12 +54,10 @@ class FourRanks : public testing::Test {
     all.insert(all.end(), {"sh", "-c", R"(NCCL_IB_HCA="=h${NODE_RANK}r0" exec "$0" "$@")"});
     all.push_back(programFolder() + "/" + program);
     all.insert(all.end(), arguments.begin(), arguments.end());
-    std::map<std::string, std::string> environment{{"NCCL_NET", net_},
-                                                   {"NCCL_ALGO", "Ring"},
-                                                   {"NCCL_DEBUG", "INFO"},
-                                                   {"NCCL_DEBUG_FILE", log_.path() + "/log"},
-                                                   {"TUTTI_DEVICE", memory},
-                                                   {"TUTTI_EMULATOR_CHECK_LEAKS", "1"}};
+    std::map<std::string, std::string> environment{
+        {"NCCL_NET", net_},       {"NCCL_ALGO", "Ring"},
+        {"NCCL_DEBUG", "INFO"},   {"NCCL_DEBUG_FILE", log_.path() + "/log"},
+        {"TUTTI_DEVICE", memory}, {"TUTTI_EMULATOR_CHECK_LEAKS", "1"}};
     environment.insert(more.begin(), more.end());
     const CommandResult result = runCommand(all, environment, seconds(240));
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err << contentOf(log_.path() + "/log");

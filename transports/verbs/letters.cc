@@ -47,10 +47,9 @@ std::string problemOf(const HelloLetter& hello, const LinkView& view) {
     return fmt::format("{} queue pairs (1 to {})", hello.queue_pairs, kMostQueuePairs);
   if (hello.gid_count == 0 || hello.gid_count > kMostGids)
     return fmt::format("{} GIDs (1 to {})", hello.gid_count, kMostGids);
-  const std::string problem = problemOf(hello.address, hello.queue_pairs);
+  std::string problem = problemOf(hello.address, hello.queue_pairs);
   if (!problem.empty()) return problem;
-  const std::string slots =
-      problemOf("slots", hello.slots_at, std::uint64_t{view.slot_count} * view.slot_bytes);
+  std::string slots = problemOf("slots", hello.slots_at, std::uint64_t{view.slot_count} * view.slot_bytes);
   if (!slots.empty()) return slots;
   return problemOf("headers", hello.headers_at, view.slot_count * sizeof(SlotHeader));
 }
@@ -63,10 +62,9 @@ std::string problemOf(const AnswerLetter& answer, const LinkView& view, std::uin
     return fmt::format("{} slots received, of {} to {}", answer.posted, released, posted);
   if (std::ranges::find(gids, answer.senders_gid) == gids.end())
     return "a GID that is none of this port: " + toText(answer.senders_gid);
-  const std::string problem = problemOf(answer.address, queue_pairs);
+  std::string problem = problemOf(answer.address, queue_pairs);
   if (!problem.empty()) return problem;
-  const std::string slots =
-      problemOf("slots", answer.slots_at, std::uint64_t{view.slot_count} * view.slot_bytes);
+  std::string slots = problemOf("slots", answer.slots_at, std::uint64_t{view.slot_count} * view.slot_bytes);
   if (!slots.empty()) return slots;
   return problemOf("headers", answer.headers_at, view.slot_count * sizeof(SlotHeader));
 }
