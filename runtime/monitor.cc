@@ -42,6 +42,20 @@ std::optional<Error> failureOfPeers(const Wiring& wiring, int rank) {
                            describe(*died)));
 }
 
+int silentRank(const Wiring& wiring) {
+  for (int rank = 0; wiring.control != nullptr && rank < wiring.layout.nranks; ++rank) {
+    if (wiring.control->isSilent(rank)) return rank;
+  }
+  return -1;
+}
+
+std::string silentText(const Wiring& wiring) {
+  const int silent = silentRank(wiring);
+  if (silent < 0) return "";
+  return fmt::format("; {} does not answer. Is that process stopped, or its host unreachable?",
+                     describe(wiring.peers[static_cast<std::size_t>(silent)]));
+}
+
 void Monitor::lookFarther(nanoseconds waited) const {
   ControlPlane* control = around_.wiring.control.get();
   if (control != nullptr && waited >= kLongWait) control->ask(around_.watcher);
@@ -86,12 +100,6 @@ std::string Monitor::stoppedText() const {
   std::string result;
   for (const int rank : around_.wiring.watch->stopped()) result += fmt::format("; {} is stopped", who(rank));
   return result;
-}
-
-std::string Monitor::silentText() const {
-  const int silent = silentRank();
-  if (silent < 0) return "";
-  return fmt::format("; {} does not answer. Is that process stopped, or its host unreachable?", who(silent));
 }
 
 void Monitor::differs(int peer, const Descriptor& theirs) {
@@ -236,14 +244,6 @@ bool Monitor::hasVanished(int peer, nanoseconds waited) {
   return refusals_ >= kEnough;
 }
 
-int Monitor::silentRank() const {
-  const ControlPlane* control = around_.wiring.control.get();
-  for (int rank = 0; control != nullptr && rank < around_.wiring.layout.nranks; ++rank) {
-    if (control->isSilent(rank)) return rank;
-  }
-  return -1;
-}
-
 std::string CollectiveMonitor::operationText() const {
   return fmt::format("operation {}, {}", operation_, describe(descriptor_));
 }
@@ -253,7 +253,7 @@ std::string CollectiveMonitor::numberText() const { return fmt::format(" (operat
 void CollectiveMonitor::checkDeadlines(int peer, nanoseconds waited) {
   // A process that computes answers when it is asked what it is doing; one that does not is stopped or cut
   // off.
-  if (const int silent = silentRank(); silent >= 0) {
+  if (const int silent = silentRank(around_.wiring); silent >= 0) {
     return enforce(waited, around_.stall_timeout, "TUTTI_STALL_TIMEOUT", [&] {
       return fmt::format(
           "{} does not answer, and {} has lasted {:.1f} s. Is that process stopped, or its host "
@@ -296,7 +296,7 @@ void TransferMonitor::inspect(int peer, nanoseconds waited) {
                     pendingText(peer)));
     return;
   }
-  if (silentRank() == peer) {
+  if (silentRank(around_.wiring) == peer) {
     return enforce(waited, around_.stall_timeout, "TUTTI_STALL_TIMEOUT", [&] {
       return fmt::format(
           "{} for {:.1f} s, and does not answer. Is that process stopped, or its host unreachable?",
@@ -307,7 +307,7 @@ void TransferMonitor::inspect(int peer, nanoseconds waited) {
     return fmt::format(
         "{} for {:.1f} s. Has it posted the {} that belongs to it, and do both ranks post "
         "their transfers in one order? Those that need each other go into one group{}",
-        pendingText(peer), inSeconds(waited), is_send_ ? "Recv" : "Send", silentText());
+        pendingText(peer), inSeconds(waited), is_send_ ? "Recv" : "Send", silentText(around_.wiring));
   });
 }
 

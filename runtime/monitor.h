@@ -36,6 +36,13 @@ struct Surroundings {
 /// Costs a look at the status board and one system call; any thread may ask.
 std::optional<Error> failureOfPeers(const Wiring& wiring, int rank);
 
+/// A rank of another host that does not say what it is doing though it was asked, or -1: its process is
+/// stopped, or cut off.
+int silentRank(const Wiring& wiring);
+/// "; rank 2 (pid 4711 on node7) does not answer. ...", or nothing: what a failure may come from, whoever it
+/// speaks of.
+std::string silentText(const Wiring& wiring);
+
 /// One running operation's view of the other ranks; used by the thread that carries it out. Each operation
 /// has a monitor of its own, since several run at once as fibres.
 class Monitor : public WaitMonitor {
@@ -66,14 +73,9 @@ class Monitor : public WaitMonitor {
   bool hasVanished(int peer, std::chrono::nanoseconds waited);
   /// Whether it is known what the rank is doing.
   bool isKnown(int rank) const;
-  /// A rank that does not say what it is doing though it was asked, or -1: its process is stopped, or cut
-  /// off.
-  int silentRank() const;
   const RankStatus& status(int rank) const { return around_.wiring.board[rank]; }
   /// Which ranks of this host are stopped, whoever is waited for: "; rank 2 (pid 4711 on node7) is stopped".
   std::string stoppedText() const;
-  /// The same of other hosts, of whose ranks it is known only that they do not answer.
-  std::string silentText() const;
   /// "rank 2 (pid 4711 on node7)".
   std::string who(int rank) const;
   /// " (operation 5)", or nothing where there is no number.

@@ -52,6 +52,7 @@ class RecordingDevice {
   int reads = 0;   ///< RDMA reads that were begun
   /// Reads come back by returnReads(), else at once. Nothing else completes by itself.
   bool holds_reads = false;
+  ibv_wc_status read_status = IBV_WC_SUCCESS;  ///< of those that are back at once
   void returnReads(ibv_wc_status status = IBV_WC_SUCCESS) {
     for (ibv_cq* queue : std::exchange(held_, {})) {
       ibv_wc completion{};
@@ -165,7 +166,7 @@ class RecordingDevice {
     }
     ++reads;
     held_.push_back(pair.send_cq);
-    if (!holds_reads) returnReads();
+    if (!holds_reads) returnReads(read_status);
   }
 
   ibv_mr* registerMemory(void* address, std::size_t bytes) {
