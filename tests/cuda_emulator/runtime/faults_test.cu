@@ -64,11 +64,17 @@ TEST_F(EmulatedFaults, EveryCallFailsWhereNoneIsNamed) {
 TEST_F(EmulatedFaults, AnyCallOfThreadsOnOneDevice) {
   ASSERT_TRUE(emulateFaults("fail:device=1,at=2"));
   EXPECT_TRUE(ok(cudaStreamSynchronize(nullptr)));
-  EXPECT_TRUE(ok(cudaSetDevice(1)));
-  EXPECT_TRUE(ok(cudaStreamSynchronize(nullptr)));
+  EXPECT_TRUE(ok(cudaSetDevice(1)));  // the first: it names the device
   EXPECT_TRUE(returned(cudaDeviceSynchronize(), cudaErrorUnknown));
   EXPECT_EQ(struck(), "cudaDeviceSynchronize");
   EXPECT_TRUE(ok(cudaDeviceSynchronize()));
+}
+
+TEST_F(EmulatedFaults, TheDeviceThatACallNamesCountsNotTheCurrentOne) {
+  EXPECT_TRUE(ok(cudaSetDevice(1)));
+  ASSERT_TRUE(emulateFaults("fail:device=1"));
+  EXPECT_TRUE(ok(cudaSetDevice(0)));
+  EXPECT_TRUE(returned(cudaSetDevice(1), cudaErrorUnknown));
 }
 
 TEST_F(EmulatedFaults, WhatALaunchReturns) {
