@@ -1,6 +1,7 @@
 #include "transports/verbs/connecting.h"
 
 #include <atomic>
+#include <csignal>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -27,11 +28,19 @@ Connecting::Connecting(std::shared_ptr<QueuePairs> pairs, const Gid& mine, const
     pairs.reset();
     shared->is_done.store(true, std::memory_order_release);
   };
+  // Signals are for the program's own threads.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  bool has_thread = true;
   try {
     std::thread(work).detach();
   } catch (const std::system_error&) {
-    work();  // no thread to be had: all have to wait
+    has_thread = false;
   }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!has_thread) work();  // all have to wait
 }
 
 std::optional<std::string> Connecting::result() const {
