@@ -1,12 +1,5 @@
 #include "bench/json_report.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <string_view>
-#include <system_error>
-
-#include "bench/table.h"
 #include "nccl.h"
 
 namespace tutti::perf {
@@ -17,15 +10,6 @@ using Json = nlohmann::ordered_json;
 constexpr int kFormatVersion = 3;
 
 const char* word(bool value) { return value ? "true" : "false"; }
-
-Json environment() {
-  Json variables = Json::array();
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    if (text.starts_with("TUTTI_") || text.starts_with("NCCL_")) variables.push_back(text);
-  }
-  return variables;
-}
 
 Json halfOf(const Measurement& half, bool cpu_time) {
   Json json;
@@ -68,27 +52,16 @@ Json configOf(const Options& options) {
 
 }  // namespace
 
-JsonReport::JsonReport(const Options& options) : path_(options.json_path) {
-  for (int suffix = 0;; ++suffix) {
-    file_.reset(std::fopen(path_.c_str(), "wxe"));
-    if (file_) break;
-    if (errno != EEXIST)
-      throw std::system_error(errno, std::generic_category(), "-J: cannot create " + path_);
-    path_ = options.json_path + "." + std::to_string(suffix);
-  }
+JsonReport::JsonReport(const Options& options) : file_(options.json_path, kFormatVersion, options.arguments) {
   int library = 0;
   ncclGetVersion(&library);
-  document_["version"] = kFormatVersion;
-  document_["start_time"] = timeOfDay();
-  document_["args"] = options.arguments;
-  document_["env"] = environment();
-  document_["nccl_version"] = library;
-  document_["config"] = configOf(options);
-  document_["results"] = Json::array();
+  file_.document()["nccl_version"] = library;
+  file_.document()["config"] = configOf(options);
+  file_.document()["results"] = Json::array();
 }
 
 void JsonReport::setRanks(const Options& options, const std::vector<RankInfo>& ranks) {
-  Json& config = document_["config"] = configOf(options);
+  Json& config = file_.document()["config"] = configOf(options);
   config["device"] = ranks.front().place.empty() ? "host" : "cuda";
   Json& devices = config["devices"] = Json::array();
   int rank = 0;
@@ -112,22 +85,16 @@ void JsonReport::add(const Options& options, const Row& row) {
   result["in_place"] = halfOf(row.in_place, options.cpu_time);
   if (row.in_place.iterations) result["in_place_per_iter"] = iterationsOf(*row.in_place.iterations);
   result["actual_iterations"] = options.iterations;
-  document_["results"].push_back(std::move(result));
+  file_.document()["results"].push_back(std::move(result));
 }
 
 void JsonReport::finish(const Totals& totals, std::optional<double> min_gbps,
                         const std::vector<std::string>& errors) {
-  document_["out_of_bounds"] = {{"count", totals.wrong}, {"okay", word(totals.wrong == 0)}};
-  document_["average_bus_bandwidth"] = {{"bandwidth", totals.averageBusGbps()},
-                                        {"okay", min_gbps ? word(totals.reaches(*min_gbps)) : "unchecked"}};
-  document_["errors"] = errors;
-  document_["end_time"] = timeOfDay();
-  const std::string text = document_.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-  const bool written = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
-  if (!written || std::fflush(file_.get()) != 0) {
-    throw std::system_error(errno, std::generic_category(), "-J: cannot write " + path_);
-  }
-  file_.reset();
+  file_.document()["out_of_bounds"] = {{"count", totals.wrong}, {"okay", word(totals.wrong == 0)}};
+  file_.document()["average_bus_bandwidth"] = {
+      {"bandwidth", totals.averageBusGbps()},
+      {"okay", min_gbps ? word(totals.reaches(*min_gbps)) : "unchecked"}};
+  file_.finish(errors);
 }
 
 }  // namespace tutti::perf

@@ -1,14 +1,9 @@
 #include "bench/link/link_report.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <string_view>
-#include <system_error>
 #include <utility>
-
-#include "bench/table.h"
 
 namespace tutti::perf {
 namespace {
@@ -22,34 +17,10 @@ void print(const std::string& text) {
   std::fflush(stdout);  // a run that is cut short keeps what it has
 }
 
-Json environment() {
-  Json variables = Json::array();
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    if (text.starts_with("TUTTI_") || text.starts_with("NCCL_")) variables.push_back(text);
-  }
-  return variables;
-}
-
 }  // namespace
 
 LinkReport::LinkReport(const LinkOptions& options) : options_(options) {
-  if (!options_.json_path.empty()) openJson();
-  document_["version"] = kFormatVersion;
-  document_["start_time"] = timeOfDay();
-  document_["args"] = options.arguments;
-  document_["env"] = environment();
-}
-
-void LinkReport::openJson() {
-  json_path_ = options_.json_path;
-  for (int suffix = 0;; ++suffix) {
-    file_.reset(std::fopen(json_path_.c_str(), "wxe"));
-    if (file_) return;
-    if (errno != EEXIST)
-      throw std::system_error(errno, std::generic_category(), "-J: cannot create " + json_path_);
-    json_path_ = options_.json_path + "." + std::to_string(suffix);
-  }
+  if (!options_.json_path.empty()) json_.emplace(options_.json_path, kFormatVersion, options.arguments);
 }
 
 void LinkReport::begin(const std::vector<RankInfo>& ranks, const tuttiTransport_t& transport) {
@@ -132,15 +103,11 @@ void LinkReport::end(std::uint64_t wrong) {
 void LinkReport::fail(const std::string& error) { writeJson(0, {error}); }
 
 void LinkReport::writeJson(std::uint64_t wrong, const std::vector<std::string>& errors) {
-  if (!file_) return;
+  if (!json_) return;
   document_["wrong"] = wrong;
-  document_["errors"] = errors;
-  document_["end_time"] = timeOfDay();
-  const std::string text = document_.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-  const bool written = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
-  if (!written || std::fflush(file_.get()) != 0)
-    throw std::system_error(errno, std::generic_category(), "-J: cannot write " + json_path_);
-  file_.reset();
+  json_->document().update(document_);
+  json_->finish(errors);
+  json_.reset();
 }
 
 }  // namespace tutti::perf

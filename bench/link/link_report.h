@@ -1,13 +1,12 @@
 // What link_perf says: perftest's columns, and a JSON file. Rank 0 only.
 #pragma once
 
-#include <cstdio>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/json_file.h"
 #include "bench/link/link.h"
 #include "bench/link/link_options.h"
 #include "bench/results.h"
@@ -38,15 +37,10 @@ class LinkReport {
   void fail(const std::string& error);
 
  private:
-  struct Closer {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  void openJson();
   void writeJson(std::uint64_t wrong, const std::vector<std::string>& errors);
 
   const LinkOptions& options_;
-  std::string json_path_;
-  std::unique_ptr<std::FILE, Closer> file_;
+  std::optional<JsonFile> json_;
   nlohmann::ordered_json document_;
 };
 

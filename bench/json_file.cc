@@ -1,0 +1,53 @@
+#include "bench/json_file.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+#include <system_error>
+
+#include "bench/table.h"
+
+namespace tutti::perf {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json environment() {
+  Json variables = Json::array();
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (text.starts_with("TUTTI_") || text.starts_with("NCCL_")) variables.push_back(text);
+  }
+  return variables;
+}
+
+}  // namespace
+
+JsonFile::JsonFile(const std::string& path, int format_version, const std::vector<std::string>& arguments)
+    : path_(path) {
+  for (int suffix = 0;; ++suffix) {
+    file_.reset(std::fopen(path_.c_str(), "wxe"));
+    if (file_) break;
+    if (errno != EEXIST)
+      throw std::system_error(errno, std::generic_category(), "-J: cannot create " + path_);
+    path_ = path + "." + std::to_string(suffix);
+  }
+  document_["version"] = format_version;
+  document_["start_time"] = timeOfDay();
+  document_["args"] = arguments;
+  document_["env"] = environment();
+}
+
+void JsonFile::finish(const std::vector<std::string>& errors) {
+  document_["errors"] = errors;
+  document_["end_time"] = timeOfDay();
+  const std::string text = document_.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const bool written = std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size();
+  if (!written || std::fflush(file_.get()) != 0) {
+    throw std::system_error(errno, std::generic_category(), "-J: cannot write " + path_);
+  }
+  file_.reset();
+}
+
+}  // namespace tutti::perf
