@@ -12,6 +12,7 @@
 
 #include "runtime/bootstrap/dial.h"
 #include "runtime/bootstrap/rendezvous.h"
+#include "runtime/process.h"
 #include "transports/interfaces.h"
 #include "transports/listener.h"
 #include "transports/socket_address.h"
@@ -127,6 +128,10 @@ class Joining {
       pollFor(fds, kTick);
     }
     has_joined_ = true;
+    Process::instance().log().write(
+        LogLevel::info, terms_.rank,
+        fmt::format("joined at the rendezvous {} as one of {} ranks; waits for the others at {}", endpoint(),
+                    terms_.nranks, toText(self_.address)));
   }
 
   SecureChannel dialRendezvous(Clock::time_point deadline) {

@@ -110,9 +110,18 @@ bool Command::pump(std::chrono::milliseconds limit) {
 }
 
 bool Command::waitForOutput(const std::string& text, std::chrono::milliseconds limit) {
+  return waitFor(text, out_, result_.out, limit);
+}
+
+bool Command::waitForError(const std::string& text, std::chrono::milliseconds limit) {
+  return waitFor(text, err_, result_.err, limit);
+}
+
+bool Command::waitFor(const std::string& text, const int& fd, const std::string& said,
+                      std::chrono::milliseconds limit) {
   const auto deadline = Clock::now() + limit;
-  while (result_.out.find(text) == std::string::npos) {
-    if (out_ < 0 || Clock::now() >= deadline) return false;
+  while (said.find(text) == std::string::npos) {
+    if (fd < 0 || Clock::now() >= deadline) return false;
     pump(std::chrono::milliseconds(20));
   }
   return true;

@@ -38,6 +38,8 @@ class Command {
 
   /// Reads until standard output contains `text` or `limit` passes; true when it was seen.
   bool waitForOutput(const std::string& text, std::chrono::milliseconds limit);
+  /// The same of standard error.
+  bool waitForError(const std::string& text, std::chrono::milliseconds limit);
   /// Standard output, as far as it was read by then.
   const std::string& output() const { return result_.out; }
 
@@ -45,6 +47,8 @@ class Command {
   CommandResult wait(std::chrono::milliseconds limit = std::chrono::seconds(60));
 
  private:
+  bool waitFor(const std::string& text, const int& fd, const std::string& said,
+               std::chrono::milliseconds limit);
   bool pump(std::chrono::milliseconds limit);
 
   std::atomic<int> pid_{-1};

@@ -6,10 +6,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "runtime/bootstrap/rendezvous.h"
@@ -31,9 +31,10 @@ class Ranks {
     std::ofstream(path(), std::ios::binary).write(id.internal, sizeof(id.internal));
   }
 
-  void start(int rank) {
-    commands_.push_back(std::make_unique<test::Command>(std::vector<std::string>{
-        "bootstrap_program", path(), std::to_string(nranks_), std::to_string(rank)}));
+  void start(int rank, const std::map<std::string, std::string>& environment = {}) {
+    commands_.push_back(std::make_unique<test::Command>(
+        std::vector<std::string>{"bootstrap_program", path(), std::to_string(nranks_), std::to_string(rank)},
+        environment));
   }
   test::Command& last() { return *commands_.back(); }
   std::vector<test::CommandResult> wait() {
@@ -83,8 +84,8 @@ TEST(BootstrapProcesses, NoProcessNeedsASocketPerRank) {
 TEST(BootstrapProcesses, ARankThatIsKilledWhileOthersAreMissingIsNamed) {
   Ranks ranks(20);
   for (int rank = 1; rank < 19; ++rank) ranks.start(rank);
-  ranks.start(19);
-  std::this_thread::sleep_for(seconds(1));  // joining takes milliseconds
+  ranks.start(19, {{"NCCL_DEBUG", "INFO"}});
+  ASSERT_TRUE(ranks.last().waitForError("joined at the rendezvous", seconds(100)));
   const std::string pid = std::to_string(ranks.last().pid());
   ranks.last().kill(SIGKILL);
   auto results = ranks.wait();

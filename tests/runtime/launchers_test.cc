@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/harness/command.h"
@@ -126,11 +125,12 @@ TEST_F(Launchers, RanksThatWaitSeeThatTheRendezvousDied) {
                                            Environment{{"RANK", std::to_string(rank)},
                                                        {"WORLD_SIZE", "3"},
                                                        {"NCCL_COMM_ID", "127.0.0.1:" + port},
-                                                       {"TUTTI_SECRET_FILE", secret_}});
+                                                       {"TUTTI_SECRET_FILE", secret_},
+                                                       {"NCCL_DEBUG", "INFO"}});
   };
   const auto rank_0 = start(0);  // the rendezvous is its thread
   const auto rank_1 = start(1);
-  std::this_thread::sleep_for(seconds(1));  // joining takes milliseconds
+  ASSERT_TRUE(rank_1->waitForError("joined at the rendezvous", seconds(60)));
   rank_0->kill(SIGKILL);
   const auto result = rank_1->wait(seconds(30));
   EXPECT_EQ(result.exit_code, 1);

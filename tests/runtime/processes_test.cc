@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/harness/command.h"
@@ -182,9 +181,9 @@ TEST(Processes, WrongFaultsAreRefusedOnOneHostToo) {
 
 TEST(Processes, DeathDuringInitIsNamed) {
   // Rank 1 never joins, for its settings are wrong. Rank 2 joins, waits like rank 0, and is killed.
-  Group group(3, {"barrier"}, {}, {{1, {{"TUTTI_SLOTS", "wrong"}}}});
+  Group group(3, {"barrier"}, {}, {{1, {{"TUTTI_SLOTS", "wrong"}}}, {2, {{"NCCL_DEBUG", "INFO"}}}});
   expectSays(group[1].wait(seconds(60)), "TUTTI_SLOTS=\"wrong\"");
-  std::this_thread::sleep_for(seconds(1));  // joining takes milliseconds
+  ASSERT_TRUE(group[2].waitForError("joined at the rendezvous", seconds(60)));
   group[2].kill(SIGKILL);
   const auto result = group[0].wait(seconds(60));
   expectSays(result, "rank 2 (pid " + std::to_string(group[2].pid()) + " on ");
