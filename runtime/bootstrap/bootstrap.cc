@@ -32,7 +32,9 @@ Bootstrap::Bootstrap(const UniqueId& id, int nranks, int rank, const NetworkSett
 
 Bytes Bootstrap::gatherBytes(std::span<const std::uint8_t> mine) {
   try {
-    return gather(mine);
+    Bytes all = gather(mine);
+    is_whole_ = true;
+    return all;
   } catch (const Error& error) {
     joined_.tree.flood(error.code(), error.what());
     throw;
@@ -81,15 +83,16 @@ Bytes Bootstrap::await(int neighbour, MessageType type) {
     joined_.tree.requirePresent(neighbour);
     requireTime(neighbour);
     std::vector<pollfd> fds;
-    joined_.reception.addTo(fds);
+    if (!is_whole_) joined_.reception.addTo(fds);
     joined_.tree.addTo(fds);
     pollFor(fds, milliseconds(100));
-    hearNews();
+    if (!is_whole_) hearNews();
     joined_.tree.pump();
   }
 }
 
-/// The rendezvous may call with bad news while the tree above this rank is not complete.
+/// The rendezvous may call with bad news while the tree above this rank is not complete. Later callers want
+/// to be heard by whoever takes the listener.
 void Bootstrap::hearNews() {
   for (const Guest& guest : joined_.reception.attend()) {
     if (typeOf(guest.greeting) == MessageType::failed) throw readFailed(payloadOf(guest.greeting));

@@ -45,7 +45,9 @@ class Bootstrap {
   /// communicators that are made by one NCCL_COMM_ID.
   const Secret& secret() const { return joined_.communicator_secret; }
 
-  /// The listener, for data connections. Connections of strangers may wait in it. After the last collective.
+  /// The listener, for data connections. After the last collective, which is not the first: after that one
+  /// nobody is let in any more, so that whoever dials behind a later one, be it before this rank has got so
+  /// far, waits in it. Strangers may, too.
   UniqueFd takeListener() { return joined_.reception.takeListener(); }
 
   /// The open channels to parent and children. After the last collective; nothing else may be called then
@@ -75,6 +77,7 @@ class Bootstrap {
   int rank_;
   Deadline deadline_;
   Joined joined_;
+  bool is_whole_ = false;  ///< the tree: every rank has taken part in a collective
 };
 
 }  // namespace tutti

@@ -1,8 +1,10 @@
 // The tree of ranks: all-gathers of many sizes, and how a failure reaches everybody.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstring>
@@ -133,6 +135,43 @@ TEST_P(Tree, IsHandedOver) {
     }
   });
   EXPECT_EQ(errors, test::noErrors(nranks));
+}
+
+/// What arrives next at a socket that blocks, at most four bytes; empty at its end, and where nothing comes.
+std::string readFrom(int socket) {
+  const timeval limit{.tv_sec = 20, .tv_usec = 0};
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+  std::array<char, 4> bytes;
+  const ssize_t got = ::recv(socket, bytes.data(), bytes.size(), 0);
+  return {bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
+}
+
+/// Rank 0 has all that it needs while rank 1 still waits for the last collective, and its data connection
+/// comes before rank 1 has taken its listener.
+TEST(Handover, WhoDialsEarlyIsHeardByWhoeverTakesTheListener) {
+  const UniqueId id = open();
+  const auto errors = test::runThreads(2, [&](int rank) {
+    Bootstrap bootstrap(id, 2, rank, {}, in(seconds(60)));
+    const auto addresses = bootstrap.allGather(bootstrap.address());
+    UniqueFd socket;
+    if (rank == 0) {
+      const SocketAddress to = toSocketAddress(addresses[1]);
+      socket = UniqueFd(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+      if (::connect(socket.get(), to.get(), to.length) != 0) throw std::runtime_error("no way to rank 1");
+      ::send(socket.get(), "data", 4, MSG_NOSIGNAL);
+    }
+    bootstrap.barrier();  // rank 1 hears of its end by the same poll as of the connection
+    if (rank == 1) {
+      const UniqueFd listener = bootstrap.takeListener();
+      pollfd events{listener.get(), POLLIN, 0};
+      if (::poll(&events, 1, 20'000) != 1) throw std::runtime_error("nobody waits in the listener");
+      socket = UniqueFd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      ::send(socket.get(), "read", 4, MSG_NOSIGNAL);
+    }
+    const std::string heard = readFrom(socket.get());
+    if (heard != (rank == 0 ? "read" : "data")) throw std::runtime_error("heard \"" + heard + "\"");
+  });
+  EXPECT_EQ(errors, test::noErrors(2));
 }
 
 INSTANTIATE_TEST_SUITE_P(Numbers, Tree, testing::Values(1, 2, 17, 18, 40));
