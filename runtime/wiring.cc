@@ -13,20 +13,15 @@
 #include "collectives/planner.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/gpu_wiring.h"
-#include "transports/faulty/faulty_wire.h"
+#include "runtime/network_wiring.h"
 #include "transports/inproc/inproc_transport.h"
 #include "transports/memory_budget.h"
-#include "transports/rdma.h"
 #include "transports/shm/mailbox.h"
 #include "transports/shm/shm_transport.h"
-#include "transports/tcp/tcp_network.h"
 #include "tutti/error.h"
 
 namespace tutti {
 namespace {
-
-/// Slots of a network link: more than in shared memory, where nothing is on its way.
-constexpr std::uint32_t kNetworkSlots = 16;
 
 /// What every rank tells all others of its memory, once it has made it.
 struct Offer {
@@ -103,7 +98,7 @@ class Wirer {
       takeAccess();
       if (gpu_) gpu_->settle();
       if (wiring_.layout.hosts > 1) {
-        connectHosts();
+        network_->connect(bootstrap_, memoryOf(local_).status());
       } else {
         bootstrap_.leave();
       }
@@ -124,19 +119,12 @@ class Wirer {
 
  private:
   void meet() {
-    parseFaults(settings_.network.faults);  // a wrong value is refused also where no link would meet a fault
+    network_.emplace(process_, settings_, request_, wiring_);
     self_ = describeSelf(process_.token(), settings_.network.host_id);
     self_.rank = rank_;
     self_.mailbox = mailbox_.address();
     self_.listener = bootstrap_.address();
-    self_.has_checksums = settings_.network.has_checksums;
-    self_.needs_rdma = settings_.network_choice == NetworkChoice::rdma;
-    if (settings_.network_choice != NetworkChoice::sockets) {
-      rdma_ = findRdmaPorts(settings_.rdma);
-    } else {
-      rdma_.why_not = "NCCL_NET=Socket or NCCL_IB_DISABLE=1";
-    }
-    self_.has_rdma = rdma_.ports != nullptr;
+    network_->describe(self_);
     self_.links = settings_.links;
     self_.plan = settings_.plan;
     wiring_.peers = bootstrap_.allGather(self_);
@@ -229,91 +217,6 @@ class Wirer {
 
   bool isLocal(int rank) const { return std::ranges::binary_search(locals_, rank); }
 
-  /// Network links are connected when they are first used; here what they need and the control plane are set
-  /// up.
-  void connectHosts() {
-    const PeerInfo* const without = rankWithoutRdma();
-    RdmaNetwork* const rdma = without == nullptr ? connectByRdma() : nullptr;
-    if (rdma == nullptr) connectByTcp();
-    wiring_.control = std::make_unique<ControlPlane>(
-        bootstrap_.takeTree(), nranks_, rank_, memoryOf(local_).status(),
-        ControlPlane::Events{.gone = [network = wiring_.network.get()](int rank) { network->retire(rank); },
-                             .letter =
-                                 [rdma](int from, std::span<const std::uint8_t> letter) {
-                                   if (rdma != nullptr) rdma->hear(from, letter);
-                                 }});
-    if (rdma != nullptr) {
-      rdma->tellBy(
-          [control = wiring_.control.get(), &watcher = process_.watcher()](
-              int peer, RdmaNetwork::Letter letter) { control->send(peer, std::move(letter), watcher); });
-    }
-    wiring_.network_name = without == nullptr ? fmt::format("RDMA ({})", rdma_.names) : "tcp";
-    wiring_.summary +=
-        fmt::format("{}{} peer(s) on {} other host(s) by {}", wiring_.summary.empty() ? "" : ", ",
-                    nranks_ - localCount(), wiring_.layout.hosts - 1, wiring_.network_name);
-    if (without == nullptr) return;
-    wiring_.summary += fmt::format(" (no RDMA: {})",
-                                   without->rank == rank_ ? rdma_.why_not : describe(*without) + " has none");
-  }
-
-  /// RDMA is used where all ranks can. Throws Error where one cannot, and one will have nothing else.
-  const PeerInfo* rankWithoutRdma() const {
-    const auto hasNone = [](const PeerInfo& peer) { return !peer.has_rdma; };
-    auto without = std::ranges::find_if(wiring_.peers, hasNone);
-    if (without == wiring_.peers.end()) return nullptr;
-    const auto needs = std::ranges::find_if(wiring_.peers, &PeerInfo::needs_rdma);
-    if (needs == wiring_.peers.end()) return self_.has_rdma ? &*without : &wiring_.peers[index(rank_)];
-    throw Error(ncclSystemError,
-                fmt::format("{} has NCCL_NET=IB, but {} has no RDMA port{}. Unset NCCL_NET, and TCP is used",
-                            describe(*needs), describe(*without),
-                            self_.has_rdma ? "" : fmt::format("; here: {}", rdma_.why_not)));
-  }
-
-  RdmaNetwork* connectByRdma() {
-    RdmaOptions options{.rank = rank_, .peers = std::vector<std::string>(index(nranks_))};
-    for (const PeerInfo& peer : wiring_.peers) {
-      if (!isLocal(peer.rank)) options.peers[index(peer.rank)] = describe(peer);
-    }
-    options.lanes = wiring_.shape.lanes;
-    options.slot_count = std::max(kNetworkSlots, wiring_.shape.slot_count);
-    options.slot_bytes = wiring_.shape.slot_bytes;
-    options.checksums = settings_.network.has_checksums;
-    options.settings = settings_.rdma;
-    options.faults = settings_.network.faults;
-    options.gpus = request_.gpus;
-    options.fail = request_.fail;
-    options.note = logAt(LogLevel::warn);
-    options.tell_path = logAt(LogLevel::info);
-    auto network = makeRdmaNetwork(rdma_, std::move(options));
-    RdmaNetwork* const made = network.get();
-    slot_place_ = made->slotPlace();
-    wiring_.network = std::move(network);
-    return made;
-  }
-
-  void connectByTcp() {
-    std::vector<TcpPeer> peers(index(nranks_));
-    for (const PeerInfo& peer : wiring_.peers) {
-      if (!isLocal(peer.rank)) peers[index(peer.rank)] = {peer.listener, describe(peer)};
-    }
-    wiring_.network = std::make_unique<TcpNetwork>(
-        bootstrap_.takeListener(), bootstrap_.secret(), rank_, std::move(peers),
-        TcpOptions{.lanes = wiring_.shape.lanes,
-                   .slot_count = std::max(kNetworkSlots, wiring_.shape.slot_count),
-                   .slot_bytes = wiring_.shape.slot_bytes,
-                   .checksums = settings_.network.has_checksums,
-                   .recovery = settings_.network.recovery,
-                   .fail = request_.fail,
-                   .note = logAt(LogLevel::warn),
-                   .faults = settings_.network.faults});
-  }
-
-  std::function<void(const std::string&)> logAt(LogLevel level) {
-    return [&log = process_.log(), rank = rank_, level](const std::string& text) {
-      log.write(level, rank, text);
-    };
-  }
-
   void connectLinks() {
     std::vector<RankStatus*> lines(index(nranks_));
     for (int rank = 0; wiring_.control != nullptr && rank < nranks_; ++rank) {
@@ -367,7 +270,7 @@ class Wirer {
     }
     gpu.start(wiring_.lanes, wiring_.packets);
     wiring_.summary = gpu_->summary();
-    if (!slot_place_.empty()) wiring_.summary += ", slots of RDMA in " + slot_place_;
+    if (!network_->slotPlace().empty()) wiring_.summary += ", slots of RDMA in " + network_->slotPlace();
   }
 
   /// What can be done with memory is tried between the ranks of a host, if they are not too many for that.
@@ -415,7 +318,7 @@ class Wirer {
 
   const char* transportTo(int rank) {
     if (rank == rank_) return "self";
-    if (!isLocal(rank)) return dynamic_cast<RdmaNetwork*>(wiring_.network.get()) != nullptr ? "verbs" : "tcp";
+    if (!isLocal(rank)) return network_->name();
     const PeerInfo& peer = wiring_.peers[index(rank)];
     if (!gpu_) return transportBetween(self_, peer)->name();
     if (!gpu_->reaches(static_cast<int>(std::ranges::lower_bound(locals_, rank) - locals_.begin())))
@@ -436,13 +339,12 @@ class Wirer {
   ShmTransport shm_;
   Bootstrap bootstrap_;
   PeerInfo self_;
-  RdmaPorts rdma_;
-  std::string slot_place_;   ///< of RDMA links of GPUs
   std::vector<int> locals_;  ///< ranks of this host, in order
   int local_ = 0;            ///< this rank's place among them
   std::vector<Offer> offers_;
   bool is_reserved_ = false;  ///< this rank's part of the host's memory may be touched
   Wiring wiring_;
+  std::optional<NetworkWiring> network_;
   std::optional<GpuWiring> gpu_;
 };
 

@@ -7,11 +7,28 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
+#include "nccl.h"
 #include "runtime/core/link.h"
 #include "runtime/core/wait.h"
 
 namespace tutti {
+
+/// What networks of all media are told.
+struct NetworkOptions {
+  std::uint32_t lanes = 1;
+  std::uint32_t slot_count = 8;
+  std::uint32_t slot_bytes = 131072;
+  bool checksums = false;                    ///< of payloads; headers always carry a check
+  std::chrono::milliseconds recovery{5000};  ///< a lost connection must be healed within
+  /// A link could not be healed: code and what to tell the user. Called by the thread that drives, while it
+  /// drives, at most once per link. May call retire() and halt().
+  std::function<void(ncclResult_t, const std::string&)> fail = {};
+  /// A connection was lost and has been made again, or what else people want to know who look for trouble.
+  std::function<void(const std::string&)> note = {};
+  std::string faults = {};  ///< to inject, for tests; see README.md
+};
 
 /// One thread drives the links at a time: a caller between enter() and leave(), or the Watcher in visit().
 class Network : public Progress {

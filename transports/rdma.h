@@ -2,8 +2,6 @@
 // rdma-core's headers have verbs/absent.cc in its place.
 #pragma once
 
-#include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "nccl.h"
 #include "runtime/core/accelerator.h"
 #include "runtime/core/settings.h"
 #include "transports/network.h"
@@ -28,22 +25,13 @@ struct RdmaPorts {
 };
 RdmaPorts findRdmaPorts(const RdmaSettings& settings);
 
-struct RdmaOptions {
+struct RdmaOptions : NetworkOptions {
   int rank = 0;
   /// By rank, for messages: "rank 2 (pid 71 on node7)". Empty: there are no links with it.
-  std::vector<std::string> peers;
-  std::uint32_t lanes = 1;
-  std::uint32_t slot_count = 8;
-  std::uint32_t slot_bytes = 131072;
-  bool checksums = false;  ///< of payloads; headers always carry a check
+  std::vector<std::string> peers = {};
   RdmaSettings settings = {};
-  std::string faults = {};  ///< to be injected, for tests; see faulty/
   /// Slots are to lie in the memory of the current GPU where devices reach it; nullptr: in host memory.
   Accelerator* gpus = nullptr;
-  /// A link could not be healed: code and what to tell the user. Called by the thread that drives, while it
-  /// drives, at most once per link. May call retire() and halt().
-  std::function<void(ncclResult_t, const std::string&)> fail = {};
-  std::function<void(const std::string&)> note = {};       ///< a connection was lost and made again
   std::function<void(const std::string&)> tell_path = {};  ///< how a connection goes
 };
 

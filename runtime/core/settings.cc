@@ -231,9 +231,7 @@ constexpr Row kRows[] = {
      [](Settings& s, const Row&, std::string_view v) { s.network.host_id = v; }},
     {{"TUTTI_NET_RECOVERY", "5",
       "seconds within which a broken connection between live ranks on different hosts must be replaced"},
-     [](Settings& s, const Row& r, std::string_view v) {
-       s.network.recovery = s.rdma.recovery = seconds(r, v);
-     }},
+     [](Settings& s, const Row& r, std::string_view v) { s.network.recovery = seconds(r, v); }},
     {{"TUTTI_CHECKSUM", "0",
       "1: data on network links carries a checksum of its own; what was altered on its way is sent again; "
       "equal "

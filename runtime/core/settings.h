@@ -46,19 +46,18 @@ enum class NetworkChoice : std::uint8_t {
 
 /// How links by RDMA are made. The names are NCCL's.
 struct RdmaSettings {
-  std::string hca;                           ///< which devices and ports, as written; empty: all that are up
-  int gid_index = -1;                        ///< -1: chosen for each pair
-  std::string address_family;                ///< "AF_INET", "AF_INET6"; empty: either
-  std::string address_range;                 ///< "10.0.0.0/8"; empty: any
-  std::uint8_t timeout = 16;                 ///< 4.096 us * 2^timeout, for one acknowledgement
-  std::uint8_t retry_count = 7;              ///< of a device; 7 may mean for ever
-  std::uint8_t service_level = 0;            ///< InfiniBand
-  std::uint8_t traffic_class = 0;            ///< RoCE: the TOS byte
-  std::uint16_t pkey_index = 0;              ///< into the port's table
-  std::uint32_t queue_pairs = 1;             ///< of each link
-  bool gpu_slots = true;                     ///< in the memory of GPUs, where devices reach it
-  bool dma_buf = true;                       ///< devices may reach it by dma-buf
-  std::chrono::milliseconds recovery{5000};  ///< a broken connection must be replaced within
+  std::string hca;                 ///< which devices and ports, as written; empty: all that are up
+  int gid_index = -1;              ///< -1: chosen for each pair
+  std::string address_family;      ///< "AF_INET", "AF_INET6"; empty: either
+  std::string address_range;       ///< "10.0.0.0/8"; empty: any
+  std::uint8_t timeout = 16;       ///< 4.096 us * 2^timeout, for one acknowledgement
+  std::uint8_t retry_count = 7;    ///< of a device; 7 may mean for ever
+  std::uint8_t service_level = 0;  ///< InfiniBand
+  std::uint8_t traffic_class = 0;  ///< RoCE: the TOS byte
+  std::uint16_t pkey_index = 0;    ///< into the port's table
+  std::uint32_t queue_pairs = 1;   ///< of each link
+  bool gpu_slots = true;           ///< in the memory of GPUs, where devices reach it
+  bool dma_buf = true;             ///< devices may reach it by dma-buf
 };
 
 /// The settings of a process, read once from the environment.

@@ -17,7 +17,7 @@ using test::makeCluster;
 using test::seconds;
 using test::Talk;
 
-std::vector<std::string> talkOnce(const TcpOptions& options, const Talk& talk) {
+std::vector<std::string> talkOnce(const NetworkOptions& options, const Talk& talk) {
   return test::converse(makeCluster({options, options}), talk);
 }
 
@@ -25,32 +25,32 @@ TEST(TcpExchange, EveryKindOfSlotBothWays) {
   for (const std::uint32_t slot_count : {2U, 3U, 4U, 8U}) {
     for (const bool checksums : {false, true}) {
       SCOPED_TRACE(slot_count);
-      const TcpOptions options{.slot_count = slot_count, .slot_bytes = 1024, .checksums = checksums};
+      const NetworkOptions options{.slot_count = slot_count, .slot_bytes = 1024, .checksums = checksums};
       EXPECT_EQ(talkOnce(options, {.seed = slot_count, .messages = 2000, .max_bytes = 1024}), test::none());
     }
   }
 }
 
 TEST(TcpExchange, LargeSlots) {
-  const TcpOptions options{.slot_count = 4, .slot_bytes = 131072, .checksums = true};
+  const NetworkOptions options{.slot_count = 4, .slot_bytes = 131072, .checksums = true};
   EXPECT_EQ(talkOnce(options, {.seed = 3, .messages = 300, .max_bytes = 131072}), test::none());
 }
 
 TEST(TcpExchange, TinySlots) {
-  const TcpOptions options{.slot_count = 8, .slot_bytes = 16};
+  const NetworkOptions options{.slot_count = 8, .slot_bytes = 16};
   EXPECT_EQ(talkOnce(options, {.seed = 4, .messages = 5000, .max_bytes = 16}), test::none());
 }
 
 TEST(TcpExchange, LazyCreditsSuffice) {
   for (const std::uint32_t slot_count : {2U, 4U, 16U}) {
-    const TcpOptions options{.slot_count = slot_count, .slot_bytes = 64};
+    const NetworkOptions options{.slot_count = slot_count, .slot_bytes = 64};
     const Talk talk{.seed = 5, .messages = 3000, .max_bytes = 64, .inline_only = true};
     EXPECT_EQ(talkOnce(options, talk), test::none()) << slot_count;
   }
 }
 
 TEST(TcpExchange, ThreeRanksTwoLanes) {
-  const TcpOptions options{.lanes = 2, .slot_count = 4, .slot_bytes = 4096};
+  const NetworkOptions options{.lanes = 2, .slot_count = 4, .slot_bytes = 4096};
   const Cluster cluster = makeCluster({options, options, options});
   std::atomic<int> arrived{0};
   const auto rank = [&](int self) {
@@ -75,7 +75,7 @@ TEST(TcpExchange, ThreeRanksTwoLanes) {
 
 /// A rank that waits for another one must not sit on credits of the first.
 TEST(TcpExchange, WhoWaitsOwesNoCredits) {
-  const TcpOptions options{.slot_count = 4, .slot_bytes = 64};
+  const NetworkOptions options{.slot_count = 4, .slot_bytes = 64};
   const Cluster cluster = makeCluster({options, options, options});
   std::atomic<bool> has_room{false};
   const auto sender = [&] {
@@ -99,7 +99,7 @@ TEST(TcpExchange, WhoWaitsOwesNoCredits) {
 
 /// The other side computes; only its Watcher looks after its links.
 TEST(TcpExchange, AbsentCallerIsServed) {
-  const TcpOptions options{.slot_count = 4, .slot_bytes = 1024};
+  const NetworkOptions options{.slot_count = 4, .slot_bytes = 1024};
   const Cluster cluster = makeCluster({options, options});
   const LinkView out = cluster[0].outbound(0, 1);
   const LinkView in = cluster[1].inbound(0, 0);
@@ -130,7 +130,7 @@ TEST(TcpExchange, AbsentCallerIsServed) {
 }
 
 TEST(TcpExchange, WatcherIsWokenByTheNextLeave) {
-  const Cluster cluster = makeCluster({TcpOptions{}, TcpOptions{}});
+  const Cluster cluster = makeCluster({NetworkOptions{}, NetworkOptions{}});
   TcpNetwork& network = cluster[0];
   int woken = 0;
   network.onLeave([&] { ++woken; });
@@ -151,7 +151,7 @@ TEST(TcpExchange, WatcherIsWokenByTheNextLeave) {
 
 /// An idle Watcher that sleeps on fd() alone learns of a peer that dials and sends.
 TEST(TcpExchange, DescriptorTellsOfNews) {
-  const TcpOptions options{.slot_count = 4, .slot_bytes = 64};
+  const NetworkOptions options{.slot_count = 4, .slot_bytes = 64};
   const Cluster cluster = makeCluster({options, options});
   const LinkView in = cluster[1].inbound(0, 0);
   std::atomic<bool> done{false};
@@ -194,10 +194,10 @@ std::size_t openFiles() {
 
 TEST(TcpExchange, NoDescriptorIsLeft) {
   const std::size_t before = openFiles();
-  const TcpOptions options{.slot_count = 2, .slot_bytes = 256, .checksums = true};
+  const NetworkOptions options{.slot_count = 2, .slot_bytes = 256, .checksums = true};
   EXPECT_EQ(talkOnce(options, {.seed = 6, .messages = 50, .max_bytes = 256}), test::none());
   {
-    TcpOptions cutting = options;
+    NetworkOptions cutting = options;
     cutting.faults = "cut:every=3000";
     const Talk talk{.seed = 6, .messages = 300, .max_bytes = 256};
     EXPECT_EQ(test::converse(makeCluster({cutting, cutting}), talk, test::Parting::announced), test::none());
@@ -206,7 +206,7 @@ TEST(TcpExchange, NoDescriptorIsLeft) {
 }
 
 TEST(TcpExchange, HaltTouchesNoLentMemory) {
-  const TcpOptions options{.slot_count = 4, .slot_bytes = 64};
+  const NetworkOptions options{.slot_count = 4, .slot_bytes = 64};
   const Cluster cluster = makeCluster({options, options});
   std::vector<std::byte> lent(64, std::byte{1});
   const LinkView out = cluster[0].outbound(0, 1);

@@ -91,7 +91,7 @@ struct Cluster {
 };
 
 /// `options` by rank; the harness fills in `fail`.
-inline Cluster makeCluster(const std::vector<TcpOptions>& options) {
+inline Cluster makeCluster(const std::vector<NetworkOptions>& options) {
   if (::sodium_init() < 0) throw std::runtime_error("sodium_init");
   Cluster cluster;
   std::vector<Listener> listeners;
@@ -105,7 +105,7 @@ inline Cluster makeCluster(const std::vector<TcpOptions>& options) {
     for (std::size_t peer = 0; peer < options.size(); ++peer) {
       if (peer != rank) peers[peer] = {cluster.addresses[peer], "rank " + std::to_string(peer) + " (here)"};
     }
-    TcpOptions own = options[rank];
+    NetworkOptions own = options[rank];
     own.fail = [failures = cluster.failures[rank].get()](ncclResult_t code, const std::string& text) {
       failures->add(code == ncclRemoteError ? text : "wrong code: " + text);
     };

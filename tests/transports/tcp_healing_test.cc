@@ -16,9 +16,9 @@ using test::milliseconds;
 using test::seconds;
 using test::Talk;
 
-std::vector<std::string> talkWith(const std::string& faults0, const std::string& faults1, TcpOptions options,
-                                  const Talk& talk) {
-  TcpOptions other = options;
+std::vector<std::string> talkWith(const std::string& faults0, const std::string& faults1,
+                                  NetworkOptions options, const Talk& talk) {
+  NetworkOptions other = options;
   options.faults = faults0;
   other.faults = faults1;
   const bool breaks = faults0.find('c') != std::string::npos || faults1.find('c') != std::string::npos;
@@ -32,7 +32,7 @@ constexpr int kBytes = 800;
 
 void cutAtEveryByte(std::uint32_t slot_count, bool checksums) {
   for (int at = 0; at < kBytes; ++at) {
-    const TcpOptions options{.slot_count = slot_count, .slot_bytes = 64, .checksums = checksums};
+    const NetworkOptions options{.slot_count = slot_count, .slot_bytes = 64, .checksums = checksums};
     ASSERT_EQ(talkWith("cut:at=" + std::to_string(at), "", options, kShort), test::none()) << "at " << at;
   }
 }
@@ -43,27 +43,27 @@ TEST(TcpHealing, CutAtEveryByteFourSlots) { cutAtEveryByte(4, true); }
 TEST(TcpHealing, CutAgainAndAgain) {
   for (int seed = 1; seed <= 12; ++seed) {
     const std::string faults = "cut:every=4000;seed=" + std::to_string(seed);
-    const TcpOptions options{.slot_count = 2U + static_cast<std::uint32_t>(seed) % 4, .slot_bytes = 512};
+    const NetworkOptions options{.slot_count = 2U + static_cast<std::uint32_t>(seed) % 4, .slot_bytes = 512};
     const Talk talk{.seed = static_cast<std::uint64_t>(seed), .messages = 300, .max_bytes = 512};
     EXPECT_EQ(talkWith(faults, faults, options, talk), test::none()) << "seed " << seed;
   }
 }
 
 TEST(TcpHealing, CutsOfLargeSlots) {
-  const TcpOptions options{.slot_count = 4, .slot_bytes = 131072, .checksums = true};
+  const NetworkOptions options{.slot_count = 4, .slot_bytes = 131072, .checksums = true};
   const Talk talk{.seed = 2, .messages = 100, .max_bytes = 131072};
   EXPECT_EQ(talkWith("cut:every=700000;seed=3", "cut:every=900000;seed=4", options, talk), test::none());
 }
 
 TEST(TcpHealing, CorruptAtEveryByteWithChecksums) {
   for (int at = 0; at < kBytes; ++at) {
-    const TcpOptions options{.slot_count = 4, .slot_bytes = 64, .checksums = true};
+    const NetworkOptions options{.slot_count = 4, .slot_bytes = 64, .checksums = true};
     ASSERT_EQ(talkWith("corrupt:at=" + std::to_string(at), "", options, kShort), test::none()) << "at " << at;
   }
 }
 
 TEST(TcpHealing, CorruptAgainAndAgainWithChecksums) {
-  const TcpOptions options{.slot_count = 4, .slot_bytes = 4096, .checksums = true};
+  const NetworkOptions options{.slot_count = 4, .slot_bytes = 4096, .checksums = true};
   const Talk talk{.seed = 9, .messages = 400, .max_bytes = 4096};
   EXPECT_EQ(talkWith("corrupt:every=60000;seed=5", "corrupt:every=50000;seed=6", options, talk),
             test::none());
@@ -72,14 +72,14 @@ TEST(TcpHealing, CorruptAgainAndAgainWithChecksums) {
 /// Without checksums payloads are the user's risk, headers are not: every slot here is header only.
 TEST(TcpHealing, CorruptHeadersAreFoundWithoutChecksums) {
   for (int at = 0; at < 6 * 64; ++at) {
-    const TcpOptions options{.slot_count = 4, .slot_bytes = 64, .checksums = false};
+    const NetworkOptions options{.slot_count = 4, .slot_bytes = 64, .checksums = false};
     const Talk talk{.seed = 3, .messages = 6, .max_bytes = 0};
     ASSERT_EQ(talkWith("corrupt:at=" + std::to_string(at), "", options, talk), test::none()) << "at " << at;
   }
 }
 
 TEST(TcpHealing, StallAndDelay) {
-  const TcpOptions options{.slot_count = 4, .slot_bytes = 1024};
+  const NetworkOptions options{.slot_count = 4, .slot_bytes = 1024};
   const Talk talk{.seed = 4, .messages = 60, .max_bytes = 1024};
   EXPECT_EQ(talkWith("stall:at=5000,ms=300", "", options, talk), test::none());
   EXPECT_EQ(talkWith("stall:every=9000,ms=20", "delay:ms=2", options, talk), test::none());
@@ -88,8 +88,8 @@ TEST(TcpHealing, StallAndDelay) {
 
 /// Both callers are gone when the connection breaks: their Watchers heal it. Returns what came altered.
 std::uint64_t healAlone(const std::string& faults, bool checksums) {
-  TcpOptions options{.slot_count = 4, .slot_bytes = 1024, .checksums = checksums};
-  TcpOptions faulty = options;
+  NetworkOptions options{.slot_count = 4, .slot_bytes = 1024, .checksums = checksums};
+  NetworkOptions faulty = options;
   faulty.faults = faults;
   const Cluster cluster = makeCluster({faulty, options});
   const LinkView out = cluster[0].outbound(0, 1);
@@ -130,7 +130,7 @@ std::vector<std::string> failuresWithin(const Cluster& cluster, milliseconds lim
 }
 
 TEST(TcpHealing, PeerThatIsGoneIsNamed) {
-  const TcpOptions options{.slot_count = 4, .slot_bytes = 64, .recovery = milliseconds(300)};
+  const NetworkOptions options{.slot_count = 4, .slot_bytes = 64, .recovery = milliseconds(300)};
   Cluster cluster = makeCluster({options, options});
   cluster.networks[1].reset();
   {
@@ -147,7 +147,7 @@ TEST(TcpHealing, PeerThatIsGoneIsNamed) {
 
 /// Both directions were in use when the peer vanished without a word.
 TEST(TcpHealing, VanishedPeerFailsBothLinks) {
-  const TcpOptions options{.slot_count = 4, .slot_bytes = 64, .recovery = milliseconds(300)};
+  const NetworkOptions options{.slot_count = 4, .slot_bytes = 64, .recovery = milliseconds(300)};
   for (const bool is_retired : {false, true}) {
     Cluster cluster = makeCluster({options, options});
     const auto side = [&](int self) {
@@ -164,13 +164,13 @@ TEST(TcpHealing, VanishedPeerFailsBothLinks) {
 }
 
 TEST(TcpHealing, WrongSecretOfThePeerIsAFailureInWords) {
-  const TcpOptions options{.slot_count = 4, .slot_bytes = 64, .recovery = milliseconds(300)};
+  const NetworkOptions options{.slot_count = 4, .slot_bytes = 64, .recovery = milliseconds(300)};
   Cluster cluster = makeCluster({options, options});
   // Somebody else listens there now.
   test::Listener other = test::listenOnLoopback();
   std::vector<TcpPeer> peers(2);
   peers[1] = {other.address, "rank 1 (here)"};
-  TcpOptions own = options;
+  NetworkOptions own = options;
   own.fail = [&](ncclResult_t, const std::string& text) { cluster.failures[0]->add(text); };
   cluster.networks[0] = std::make_unique<TcpNetwork>(UniqueFd(), test::secretOf(7), 0, peers, own);
   peers = {{cluster.addresses[0], "rank 0"}, {}};
@@ -202,7 +202,7 @@ TEST(FaultyWire, MalformedPlansAreRefused) {
       EXPECT_NE(std::string(error.what()).find("TUTTI_FAULTS"), std::string::npos);
     }
   }
-  EXPECT_THROW(makeCluster({TcpOptions{.faults = "bad"}}), Error);
+  EXPECT_THROW(makeCluster({NetworkOptions{.faults = "bad"}}), Error);
 }
 
 TEST(FaultyWire, PlansAreUnderstood) {

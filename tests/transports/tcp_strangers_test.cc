@@ -21,7 +21,7 @@ using test::seconds;
 using test::Talk;
 
 constexpr Talk kTalk{.seed = 1, .messages = 200, .max_bytes = 256};
-const TcpOptions kOptions{.slot_count = 4, .slot_bytes = 256};
+const NetworkOptions kOptions{.slot_count = 4, .slot_bytes = 256};
 
 TEST(TcpStrangers, SilentOnesAndGarbageDisturbNothing) {
   const Cluster cluster = makeCluster({kOptions, kOptions});
@@ -148,7 +148,7 @@ TEST(TcpStrangers, OlderGreetingIsFenced) {
 /// A proved sender that then sends nonsense loses its connection, and nothing of it counts.
 TEST(TcpStrangers, ViolationsOfTheProtocolAreCutOff) {
   for (int kind = 0; kind < 4; ++kind) {
-    TcpOptions options = kOptions;
+    NetworkOptions options = kOptions;
     options.recovery = milliseconds(100);
     const Cluster cluster = makeCluster({options, options});
     Client client(cluster, test::secretOf(7));

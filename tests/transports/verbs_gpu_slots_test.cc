@@ -168,6 +168,7 @@ class GpuLinkTest : public GpuSlotsTest {
             .gpu_slots = &slots_,
             .rank = 0,
             .checksums = false,
+            .recovery = std::chrono::milliseconds(5000),
             .faults = nullptr,
             .altered = altered_,
             .is_retired = [](int) { return false; },

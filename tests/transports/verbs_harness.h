@@ -1,6 +1,8 @@
 // Ranks of an RDMA network over devices in memory, as threads of one process.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -25,15 +27,13 @@ class VerbsCluster {
     for (int rank = 0; rank < ranks; ++rank) {
       std::vector<VerbsPort> own;
       for (int port = 0; port < ports; ++port) {
-        own.push_back(
-            Fabric::the().makePort("r" + std::to_string(rank) + "p" + std::to_string(port),
-                                   "10.0." + std::to_string(port) + "." + std::to_string(rank + 1)));
+        own.push_back(Fabric::the().makePort(fmt::format("r{}p{}", rank, port),
+                                             fmt::format("10.0.{}.{}", port, rank + 1)));
       }
       RdmaOptions mine = options;
       mine.rank = rank;
       for (int peer = 0; peer < ranks; ++peer)
-        mine.peers.push_back(
-            peer == rank ? "" : "rank " + std::to_string(peer) + " (on host " + std::to_string(peer) + ")");
+        mine.peers.push_back(peer == rank ? "" : fmt::format("rank {} (on host {})", peer, peer));
       Reports& reports = reports_[index(rank)];
       mine.fail = [&reports](ncclResult_t code, const std::string& text) {
         reports.failures.add(code == ncclRemoteError ? text : "wrong code: " + text);

@@ -206,7 +206,7 @@ std::vector<std::string> sendInVain(VerbsCluster& cluster, milliseconds limit) {
 
 TEST(VerbsRecovery, APortThatStaysDownIsAnErrorThatSaysWhere) {
   RdmaOptions options = optionsWith(4);
-  options.settings.recovery = milliseconds(400);
+  options.recovery = milliseconds(400);
   VerbsCluster cluster(options);
   Fabric::the().breakAt(1, [] { Fabric::the().setPort("r0p0", false); });
   const auto failures = sendInVain(cluster, milliseconds(20'000));
@@ -235,7 +235,7 @@ TEST(VerbsRecovery, AnotherPortServesWhereQueuePairsCannotBeMade) {
 
 TEST(VerbsRecovery, APeerThatRefusesSaysWhy) {
   RdmaOptions options = optionsWith(4);
-  options.settings.recovery = milliseconds(300);
+  options.recovery = milliseconds(300);
   VerbsCluster cluster(options);
   Fabric::the().refuseConnections(1000, EHOSTUNREACH);
   const auto failures = sendInVain(cluster, milliseconds(20'000));

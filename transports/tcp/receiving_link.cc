@@ -89,7 +89,7 @@ void ReceivingLink::close() {
 
 // Slots.
 
-bool ReceivingLink::receive() {
+bool ReceivingLink::ask() {
   is_readable_ = false;
   if (state_ != State::open) return false;
   const std::uint64_t before = posted();
@@ -191,9 +191,9 @@ void ReceivingLink::sent() {
   has_credit_ = false;
 }
 
-bool ReceivingLink::isSettled(Clock::time_point now) const {
+bool ReceivingLink::isSettled() const {
   if (state_ == State::closed || state_ == State::absent) return true;
-  if (state_ == State::lost && trouble_.exceeds(kFarewell, now)) return true;
+  if (state_ == State::lost && trouble_.exceeds(kFarewell, Clock::now())) return true;
   return state_ == State::open && !owesCredits() && !owesBye() && unacknowledgedBytes(socket_.get()) == 0;
 }
 

@@ -42,7 +42,7 @@ class ReceivingLink final : private FrameReader::Frames, private FrameWriter::Fr
   /// The slots are large; see SendingLink.
   bool isBulk() const { return usual_bytes_ >= FrameReader::kDirectBytes; }
   /// The peer has all credits, or will never want them.
-  bool isSettled(Clock::time_point now) const;
+  bool isSettled() const;
 
   /// The sender has dialed: ends the connection that there was and says where the link stands. Nothing where
   /// the greeting is older than another one, or the link is closed.
@@ -50,8 +50,12 @@ class ReceivingLink final : private FrameReader::Frames, private FrameWriter::Fr
   /// The answer to the greeting of `epoch` is on its way. Ignored where another one came after it.
   void attach(UniqueFd socket, const Bytes& rest, std::uint64_t epoch, Clock::time_point now);
 
-  /// Takes slots.
-  bool receive();
+  /// Takes slots, where an event has told of some.
+  void receive() {
+    if (is_readable_) ask();
+  }
+  /// Asks the socket for them, whatever events say. True if there were any.
+  bool ask();
   /// Sends results, and credits where the sender waits for them or enough are owed; or all.
   void push(Credits credits);
   /// Time's limits.

@@ -215,10 +215,10 @@ void SendingLink::sent() {
   }
 }
 
-bool SendingLink::isSettled(Clock::time_point now) const {
+bool SendingLink::isSettled() const {
   if (state_ == State::closed || (state_ == State::idle && !hasUnsent())) return true;
   // Nobody listens there any more: the peer has left or died.
-  if (state_ != State::open && is_refused_ && trouble_.exceeds(kFarewell, now)) return true;
+  if (state_ != State::open && is_refused_ && trouble_.exceeds(kFarewell, Clock::now())) return true;
   return state_ == State::open && !hasUnsent() && unacknowledgedBytes(socket_.get()) == 0;
 }
 
@@ -230,7 +230,7 @@ void SendingLink::sayBye() {
 
 // Credits.
 
-void SendingLink::receive() {
+void SendingLink::ask() {
   is_readable_ = false;
   if (state_ != State::open) return;
   const StreamStatus status = reader_.pump(context_.wire, socket_.get(), *this);

@@ -37,9 +37,11 @@ class SendingLink final : private FrameReader::Frames, private FrameWriter::Fram
   /// A connection is being made, or waited for.
   bool isTransient() const { return state_ == State::greeting || state_ == State::waiting; }
   bool hasUnsent() const { return sent_ < posted() || writer_.isInside() || owesBye(); }
+  /// Something is left to do soon: the Watcher must not look elsewhere.
+  bool isUrgent() const { return isTransient() || (state_ == State::open && hasUnsent()); }
   /// Something is left to do that no event will tell of.
   bool isPending() const {
-    return isTransient() || is_readable_ || (state_ == State::open && (hasUnsent() || silence_.isPossible()));
+    return isUrgent() || is_readable_ || (state_ == State::open && silence_.isPossible());
   }
   /// Whether the executor may be waiting for something that comes from the peer on this link.
   bool isAwaited() const {
@@ -50,12 +52,16 @@ class SendingLink final : private FrameReader::Frames, private FrameWriter::Fram
   /// events are waited for.
   bool isBulk() const { return bulk_; }
   /// Everything posted is with the peer's kernel, or will never be wanted.
-  bool isSettled(Clock::time_point now) const;
+  bool isSettled() const;
 
   /// Sends what is posted; dials where there is no connection yet.
   void push();
-  /// Takes credits and results.
-  void receive();
+  /// Takes credits and results, where an event has told of some.
+  void receive() {
+    if (is_readable_) ask();
+  }
+  /// Asks the socket for them, whatever events say.
+  void ask();
   /// Moves a connection that is being made, ends one that is broken, and minds time's limits.
   void tend(Clock::time_point now);
   /// The socket has news.

@@ -30,7 +30,8 @@ struct VerbsContext {
   GpuSlots* gpu_slots;  ///< nullptr: slots lie in host memory
   int rank;
   bool checksums;
-  FaultySlots* faults;  ///< nullptr for none
+  std::chrono::milliseconds recovery;  ///< a lost connection must be healed within
+  FaultySlots* faults;                 ///< nullptr for none
   /// Slots and results that came altered, of all links.
   std::atomic<std::uint64_t>& altered;
   std::function<bool(int peer)> is_retired;

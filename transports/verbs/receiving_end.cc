@@ -179,12 +179,12 @@ void ReceivingEnd::tend(VerbsClock::time_point now) {
     if (!slots_in_.problem().empty()) lost(slots_in_.problem(), now);
     return;
   }
-  if (!outage_.exceeds(context_.settings.recovery + kReceiverGrace, now)) return;
+  if (!outage_.exceeds(context_.recovery + kReceiverGrace, now)) return;
   close();
   context_.fail(
       fmt::format("the RDMA connection from {} is lost, and was not made again for {} ms: {}. Are the ports "
                   "of both hosts up and the cables in? TUTTI_NET_RECOVERY allows for longer interruptions",
-                  peer_.name, context_.settings.recovery.count(), problem_));
+                  peer_.name, context_.recovery.count(), problem_));
 }
 
 void ReceivingEnd::drop() {

@@ -137,7 +137,7 @@ void SendingEnd::tend(VerbsClock::time_point now) {
   }
   if (state_ == State::connecting) tendConnecting(now);
   if (!isTransient()) return;
-  if (outage_.exceeds(context_.settings.recovery, now)) {
+  if (outage_.exceeds(context_.recovery, now)) {
     close();
     return context_.fail(failure());
   }
@@ -189,7 +189,7 @@ std::string SendingEnd::failure() const {
   return fmt::format(
       "no RDMA connection to {} for {} ms: {}. Are the ports of both hosts up and the cables in? "
       "TUTTI_NET_RECOVERY allows for longer interruptions, NCCL_NET=Socket uses TCP",
-      peer_.name, context_.settings.recovery.count(), problem_);
+      peer_.name, context_.recovery.count(), problem_);
 }
 
 // Slots.

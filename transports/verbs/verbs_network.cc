@@ -1,7 +1,6 @@
 #include "transports/verbs/verbs_network.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -21,10 +20,12 @@ namespace {
 // nap: nobody waits for them, and the rank that sends them is not looking meanwhile.
 constexpr std::uint64_t kPollsPerService = 256;
 
-UniqueFd require(UniqueFd fd, const char* what) {
+UniqueFd makeEventFd() {
+  UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (fd) return fd;
-  throw Error(ncclSystemError, fmt::format("{}: {} (errno {}). Raise the limit of open files (ulimit -n)",
-                                           what, std::strerror(errno), errno));
+  throw Error(ncclSystemError,
+              fmt::format("eventfd: {} (errno {}). Raise the limit of open files (ulimit -n)",
+                          std::strerror(errno), errno));
 }
 
 VerbsEvent readEvent(const VerbsDevice& device, const ibv_async_event& event) {
@@ -44,25 +45,22 @@ VerbsEvent readEvent(const VerbsDevice& device, const ibv_async_event& event) {
   return told;
 }
 
-std::size_t linkCount(const std::vector<std::string>& peers, std::uint32_t lanes) {
-  const auto remote = std::ranges::count_if(peers, [](const std::string& peer) { return !peer.empty(); });
-  return static_cast<std::size_t>(remote) * lanes * 2;
+std::vector<bool> remoteOf(const std::vector<std::string>& peers) {
+  std::vector<bool> is_remote;
+  for (const std::string& peer : peers) is_remote.push_back(!peer.empty());
+  return is_remote;
 }
 
 }  // namespace
 
 VerbsNetwork::VerbsNetwork(std::vector<VerbsPort> ports, RdmaOptions options)
-    : options_(std::move(options)),
+    : NetworkDriver(options, remoteOf(options.peers)),
+      options_(std::move(options)),
       ports_(std::move(ports)),
       user_memory_({.in_place = options_.tell_path, .copied = options_.note}),
       faults_(options_.faults),
-      epoll_(require(UniqueFd(::epoll_create1(EPOLL_CLOEXEC)), "epoll_create1")),
-      letters_fd_(require(UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), "eventfd")),
-      retired_(options_.peers.size()),
-      slots_(placeSlots(options_, ports_, linkCount(options_.peers, options_.lanes))),
-      memory_(std::make_shared<LinkMemory>(linkCount(options_.peers, options_.lanes), options_.slot_count,
-                                           options_.slot_bytes,
-                                           slots_.gpu == nullptr ? nullptr : slots_.gpu->memory())),
+      letters_fd_(makeEventFd()),
+      slots_(placeSlots(options_, ports_, linkCount())),
       context_{
           .settings = options_.settings,
           .ports = ports_,
@@ -70,47 +68,31 @@ VerbsNetwork::VerbsNetwork(std::vector<VerbsPort> ports, RdmaOptions options)
           .gpu_slots = slots_.gpu.get(),
           .rank = options_.rank,
           .checksums = options_.checksums,
+          .recovery = options_.recovery,
           .faults = faults_.isNone() ? nullptr : &faults_,
-          .altered = altered_,
-          .is_retired =
-              [this](int peer) {
-                return retired_[static_cast<std::size_t>(peer)].load(std::memory_order_relaxed) || has_ended_;
-              },
+          .altered = altered(),
+          .is_retired = [this](int peer) { return isRetired(peer); },
           .tell = [this](int peer, Letter letter) { tell_(peer, std::move(letter)); },
-          .fail = [this](const std::string& text) { failures_.push_back(text); },
+          .fail = [this](const std::string& text) { addFailure(text); },
           .note = options_.note,
           .tell_path = options_.tell_path,
-      },
-      pairs_(options_.peers.size() * options_.lanes) {
-  makeLinks();
+      } {
+  makeLinks(std::make_shared<LinkMemory>(linkCount(), options_.slot_count, options_.slot_bytes,
+                                         slots_.gpu == nullptr ? nullptr : slots_.gpu->memory()),
+            [&](int peer, std::uint32_t lane, const Side& in, const Side& out) {
+              const VerbsLinkPeer who{
+                  .rank = peer, .lane = lane, .name = options_.peers[static_cast<std::size_t>(peer)]};
+              return Pair{std::make_unique<ReceivingEnd>(context_, in.view, in.memory, who),
+                          std::make_unique<SendingEnd>(context_, out.view, out.memory, who)};
+            });
   watchDevices();
-}
-
-VerbsNetwork::~VerbsNetwork() = default;
-
-void VerbsNetwork::makeLinks() {
-  std::size_t made = 0;
-  for (int peer = 0; peer < static_cast<int>(options_.peers.size()); ++peer) {
-    const std::string& name = options_.peers[static_cast<std::size_t>(peer)];
-    if (name.empty()) continue;
-    for (std::uint32_t lane = 0; lane < options_.lanes; ++lane) {
-      const VerbsLinkPeer who{.rank = peer, .lane = lane, .name = name};
-      const auto make = [&]<class End>(std::unique_ptr<End>& end) {
-        LinkView view = memory_->link(made);
-        view.peer = peer;
-        end = std::make_unique<End>(context_, view, memory_->bytesOf(made++), who);
-      };
-      make(pair(lane, peer).inbound);
-      make(pair(lane, peer).outbound);
-    }
-  }
 }
 
 void VerbsNetwork::watchDevices() {
   const auto watch = [this](int fd) {
     epoll_event event{};
     event.events = EPOLLIN;
-    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0 && errno != EEXIST)
+    if (::epoll_ctl(epoll(), EPOLL_CTL_ADD, fd, &event) != 0 && errno != EEXIST)
       throw Error(ncclSystemError, fmt::format("epoll_ctl: {} (errno {})", std::strerror(errno), errno));
   };
   watch(letters_fd_.get());
@@ -122,105 +104,30 @@ void VerbsNetwork::watchDevices() {
   }
 }
 
-LinkView VerbsNetwork::inbound(std::uint32_t lane, int peer) const {
-  return pair(lane, peer).inbound->view();
-}
-
-LinkView VerbsNetwork::outbound(std::uint32_t lane, int peer) const {
-  return pair(lane, peer).outbound->view();
-}
-
-// Callers.
-
-void VerbsNetwork::enter() {
-  turn_.lock();
-  ++depth_;
-}
-
-void VerbsNetwork::leave() {
-  if (--depth_ == 0 && !is_halted_) {
-    for (SendingEnd* link : sending_) link->push();
-    for (ReceivingEnd* link : receiving_) link->push(ReceivingEnd::Credits::lazily);
-    deliverFailures();
-  }
-  const bool is_last = depth_ == 0;
-  const bool is_urgent = is_last && !is_halted_ && std::ranges::any_of(sending_, &SendingEnd::isUrgent);
-  turn_.unlock();
-  if (!is_last || !wake_) return;
-  const bool was_watched = watched_.load(std::memory_order_relaxed) && watched_.exchange(false);
-  if (was_watched || is_urgent) wake_();
-}
-
-void VerbsNetwork::pushOutbound(SendingEnd& link) {
-  if (link.isIdle() && link.hasUnsent()) sending_.push_back(&link);
-  link.push();
-}
-
-void VerbsNetwork::push(int peer) {
-  if (is_halted_ || !hasLinks(peer)) return;
-  for (std::uint32_t lane = 0; lane < options_.lanes; ++lane) {
-    Pair& links = pair(lane, peer);
-    if (links.outbound->hasUnsent()) pushOutbound(*links.outbound);
-    if (links.inbound->owesCredits()) links.inbound->push(ReceivingEnd::Credits::lazily);
-  }
-}
-
 void VerbsNetwork::poll(int peer) {
-  if (is_halted_) return;
+  if (isHalted()) return;
   ++polls_;
-  for (std::uint32_t lane = 0; hasLinks(peer) && lane < options_.lanes; ++lane) {
+  for (std::uint32_t lane = 0; hasLinks(peer) && lane < lanes(); ++lane) {
     Pair& links = pair(lane, peer);
     links.outbound->receive();
-    if (links.outbound->hasUnsent()) pushOutbound(*links.outbound);
+    if (links.outbound->hasUnsent()) push(*links.outbound);
     links.inbound->receive();
   }
   if (polls_ % kPollsPerService == 0) service();
-  if (!failures_.empty()) deliverFailures();
+  deliverFailures();
 }
-
-void VerbsNetwork::nap(std::chrono::nanoseconds limit) {
-  if (is_halted_) return sleep(limit);
-  flushCredits();
-  // What came before they were armed makes no event.
-  arm();
-  service();
-  sleep(limit);
-  service();
-}
-
-void VerbsNetwork::sleep(std::chrono::nanoseconds limit) const {
-  pollfd events{epoll_.get(), POLLIN, 0};
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
-  const timespec time{static_cast<time_t>(seconds.count()), static_cast<long>((limit - seconds).count())};
-  ::ppoll(&events, 1, &time, nullptr);
-}
-
-// Moving what there is.
 
 void VerbsNetwork::arm() {
   if (slots_.gpu != nullptr) slots_.gpu->arm();
-  for (SendingEnd* link : sending_) link->arm();
-  for (ReceivingEnd* link : receiving_) link->arm();
+  for (SendingEnd* link : sending()) link->arm();
+  for (ReceivingEnd* link : receiving()) link->arm();
 }
 
-void VerbsNetwork::flushCredits() {
-  for (ReceivingEnd* link : receiving_) link->push(ReceivingEnd::Credits::all);
+void VerbsNetwork::sayBye() {
+  for (SendingEnd* link : sending()) link->sayBye();
 }
 
-void VerbsNetwork::service() {
-  takeEvents();
-  const auto now = VerbsClock::now();
-  for (SendingEnd* link : sending_) {
-    link->receive();
-    link->tend(now);
-    if (link->hasUnsent()) link->push();
-  }
-  for (ReceivingEnd* link : receiving_) {
-    link->receive();
-    link->tend(now);
-  }
-  deliverFailures();
-}
+// What devices and peers say.
 
 void VerbsNetwork::takeEvents() {
   takeLetters();
@@ -254,12 +161,12 @@ void VerbsNetwork::takeDeviceEvent(const VerbsEvent& event) {
   if (event.effect == EventEffect::device_lost) {
     // Its descriptors would be readable for ever.
     for (const int fd : {event.device->channel()->fd, event.device->eventFd()})
-      ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+      ::epoll_ctl(epoll(), EPOLL_CTL_DEL, fd, nullptr);
   }
   // Those of a connection's own are told with what became of it.
   if (event.effect != EventEffect::pairs_lost && options_.note) options_.note("RDMA " + event.text);
-  for (SendingEnd* link : sending_) link->hear(event);
-  for (ReceivingEnd* link : receiving_) link->hear(event);
+  for (SendingEnd* link : sending()) link->hear(event);
+  for (ReceivingEnd* link : receiving()) link->hear(event);
 }
 
 void VerbsNetwork::hear(int peer, std::span<const std::uint8_t> letter) {
@@ -294,10 +201,8 @@ std::string VerbsNetwork::readLetter(const Received& received) {
   LetterHead head;
   if (received.letter.size() < sizeof(head)) return fmt::format("{} bytes", received.letter.size());
   std::memcpy(&head, received.letter.data(), sizeof(head));
-  const bool is_peer = received.peer >= 0 && received.peer < static_cast<int>(options_.peers.size()) &&
-                       hasLinks(received.peer);
-  if (!is_peer) return "there are no links with that rank";
-  if (head.lane >= options_.lanes) return fmt::format("lane {} of {}", head.lane, options_.lanes);
+  if (!hasLane(received.peer, 0)) return "there are no links with that rank";
+  if (!hasLane(received.peer, head.lane)) return fmt::format("lane {} of {}", head.lane, lanes());
   std::string problem = problemOf(head);
   if (!problem.empty()) return problem;
   Pair& links = pair(head.lane, received.peer);
@@ -319,74 +224,8 @@ std::string VerbsNetwork::readLetter(const Received& received) {
       pass(tutti::readLetter<ByeLetter>(received.letter), *links.inbound);
       break;
   }
-  const bool is_new =
-      !links.inbound->isAbsent() && std::ranges::find(receiving_, links.inbound.get()) == receiving_.end();
-  if (is_new) receiving_.push_back(links.inbound.get());
+  if (!links.inbound->isAbsent()) use(*links.inbound);
   return problem;
-}
-
-void VerbsNetwork::deliverFailures() {
-  for (const std::string& text : std::exchange(failures_, {})) {
-    if (options_.fail) options_.fail(ncclRemoteError, text);
-  }
-}
-
-// The Watcher.
-
-bool VerbsNetwork::isPending() const {
-  const auto isPending = [](const auto* link) { return link->isPending(); };
-  return std::ranges::any_of(sending_, isPending) || std::ranges::any_of(receiving_, isPending);
-}
-
-VerbsNetwork::Visit VerbsNetwork::visit() {
-  const std::unique_lock turn(turn_, std::try_to_lock);
-  if (!turn || depth_ != 0) return Visit::busy;
-  if (!is_halted_) {
-    arm();
-    service();
-    flushCredits();
-    if (isPending()) return Visit::again;
-  }
-  watched_.store(true);
-  return Visit::idle;
-}
-
-bool VerbsNetwork::isSettled() const {
-  const auto isSettled = [](const auto* link) { return link->isSettled(); };
-  return std::ranges::all_of(sending_, isSettled) && std::ranges::all_of(receiving_, isSettled);
-}
-
-bool VerbsNetwork::drain(std::chrono::steady_clock::time_point deadline) {
-  constexpr auto kStep = std::chrono::milliseconds(1);
-  for (;;) {
-    {
-      const std::lock_guard turn(turn_);
-      if (is_halted_) return false;
-      flushCredits();
-      service();
-      if (isSettled()) {
-        for (SendingEnd* link : sending_) link->sayBye();
-        has_ended_ = true;
-        return true;
-      }
-    }
-    if (VerbsClock::now() >= deadline) return false;
-    sleep(kStep);
-  }
-}
-
-void VerbsNetwork::retire(int peer) {
-  retired_[static_cast<std::size_t>(peer)].store(true, std::memory_order_relaxed);
-}
-
-void VerbsNetwork::halt() {
-  const std::lock_guard turn(turn_);
-  is_halted_ = true;
-  for (Pair& links : pairs_) {
-    if (links.outbound == nullptr) continue;
-    links.outbound->close();
-    links.inbound->close();
-  }
 }
 
 RdmaPorts findRdmaPorts(const RdmaSettings& settings) {
