@@ -13,7 +13,6 @@
 #include <map>
 #include <mutex>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include "transports/verbs/faults.h"
@@ -117,7 +116,7 @@ struct State {
   int refused_pairs = 0;
   int refused_connections = 0;
   int refusal = 0;
-  std::chrono::milliseconds connect_delay{0};
+  std::function<void()> on_connect;
 };
 
 State& state() {
@@ -416,9 +415,9 @@ int modifyPair(ibv_qp* qp, ibv_qp_attr* attributes, int) {
   std::unique_lock lock(state().mutex);
   auto& pair = *static_cast<Pair*>(qp);
   if (attributes->qp_state == IBV_QPS_RTR) {
-    const auto delay = state().connect_delay;
+    const auto action = state().on_connect;
     lock.unlock();
-    std::this_thread::sleep_for(delay);
+    if (action) action();
     lock.lock();
     if (state().refused_connections > 0) {
       --state().refused_connections;
@@ -506,7 +505,7 @@ void Fabric::reset() {
   s.violations.clear();
   s.writes = 0;
   s.refused_pairs = s.refused_connections = 0;
-  s.connect_delay = {};
+  s.on_connect = {};
 }
 
 VerbsPort Fabric::makePort(const std::string& device, const std::string& ipv4) {
@@ -583,9 +582,9 @@ void Fabric::refuseConnections(int times, int error) {
   state().refusal = error;
 }
 
-void Fabric::delayConnections(std::chrono::milliseconds by) {
+void Fabric::onConnect(std::function<void()> action) {
   const std::lock_guard lock(state().mutex);
-  state().connect_delay = by;
+  state().on_connect = std::move(action);
 }
 
 std::uint64_t Fabric::writes() const {

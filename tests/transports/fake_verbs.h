@@ -5,7 +5,6 @@
 
 #include <infiniband/verbs.h>
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -44,8 +43,8 @@ class Fabric {
   /// The next so many attempts to make a queue pair, or to connect one, fail so.
   void refusePairs(int times, int error);
   void refuseConnections(int times, int error);
-  /// Connecting takes so long.
-  void delayConnections(std::chrono::milliseconds by);
+  /// Done in each attempt to connect a queue pair, in the thread that makes it.
+  void onConnect(std::function<void()> action);
 
   std::uint64_t writes() const;
   std::size_t openPairs() const;

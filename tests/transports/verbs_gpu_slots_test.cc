@@ -165,6 +165,7 @@ class GpuLinkTest : public GpuSlotsTest {
     return {.settings = settings_,
             .ports = ports_,
             .user_memory = users_,
+            .connecting = connecting_,
             .gpu_slots = &slots_,
             .rank = 0,
             .checksums = false,
@@ -204,6 +205,7 @@ class GpuLinkTest : public GpuSlotsTest {
   LinkMemory memory_{1, kSlots, kSlotBytes, slots_.memory()};
   LinkView view_ = memory_.link(0);
   UserMemory users_;
+  ConnectingThreads connecting_{{}};
   std::atomic<std::uint64_t> altered_{0};
   std::vector<Letter> letters_;
   VerbsContext context_ = context();

@@ -184,7 +184,7 @@ TEST(VerbsRecovery, AHardwareAddressThatIsFoundLateIsWaitedFor) {
   const auto outcome = talkThrough(30, [] {
     Fabric::the().failPairs("r1p0", IBV_WC_RETRY_EXC_ERR);
     Fabric::the().refuseConnections(2, ETIMEDOUT);
-    Fabric::the().delayConnections(milliseconds(100));
+    Fabric::the().onConnect([] { std::this_thread::sleep_for(milliseconds(100)); });
   });
   EXPECT_EQ(outcome.errors, test::none()) << outcome.notes;
 }

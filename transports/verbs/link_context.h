@@ -13,6 +13,7 @@
 
 #include "runtime/core/settings.h"
 #include "transports/faulty/faulty_slots.h"
+#include "transports/verbs/connecting.h"
 #include "transports/verbs/faults.h"
 #include "transports/verbs/gpu_slots.h"
 #include "transports/verbs/letters.h"
@@ -27,6 +28,7 @@ struct VerbsContext {
   const RdmaSettings& settings;
   std::span<const VerbsPort> ports;  ///< never empty
   UserMemory& user_memory;
+  ConnectingThreads& connecting;
   GpuSlots* gpu_slots;  ///< nullptr: slots lie in host memory
   int rank;
   bool checksums;

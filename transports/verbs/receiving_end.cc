@@ -89,7 +89,7 @@ void ReceivingEnd::connect(Path path) {
   QueuePairAddress theirs = hello_.address;
   theirs.gid = gids_.theirs;
   state_ = State::connecting;
-  connecting_.emplace(pairs_, gids_.mine, theirs, context_.settings);
+  connecting_.emplace(context_.connecting, pairs_, gids_.mine, theirs, context_.settings);
 }
 
 void ReceivingEnd::tendConnecting(VerbsClock::time_point now) {

@@ -102,7 +102,7 @@ void SendingEnd::hear(const AnswerLetter& answer) {
   answer_ = answer;
   state_ = State::connecting;
   next_step_ = now + kConnectedWithin;
-  connecting_.emplace(pairs_, answer.senders_gid, answer.address, context_.settings);
+  connecting_.emplace(context_.connecting, pairs_, answer.senders_gid, answer.address, context_.settings);
 }
 
 void SendingEnd::tendConnecting(VerbsClock::time_point now) {

@@ -28,7 +28,8 @@ class VerbsNetwork final : public NetworkDriver<RdmaNetwork, SendingEnd, Receivi
  public:
   /// `ports` is not empty. Throws Error.
   VerbsNetwork(std::vector<VerbsPort> ports, RdmaOptions options);
-  /// Ends all connections as they are; drain() before, for a good end.
+  /// Ends all connections as they are; drain() before, for a good end. Where a peer's hardware address is
+  /// being looked for, waits for the kernel to give up: see connecting.h.
   ~VerbsNetwork() override { endLinks(); }
 
   void tellBy(std::function<void(int peer, Letter letter)> tell) override { tell_ = std::move(tell); }
@@ -61,6 +62,7 @@ class VerbsNetwork final : public NetworkDriver<RdmaNetwork, SendingEnd, Receivi
   std::vector<std::shared_ptr<VerbsDevice>> devices_;  ///< of ports_
   UserMemory user_memory_;
   FaultySlots faults_;
+  ConnectingThreads connecting_;
   UniqueFd letters_fd_;
   std::function<void(int, Letter)> tell_;
   SlotPlace slots_;
