@@ -129,6 +129,18 @@ TEST(JudgeRdma, EachReasonForUsingNoneIsTold) {
   expectSays(about(judgeRdma(facts, {}), "devices").todo, "--device /dev/infiniband");
   facts.is_built = false;
   expectSays(about(judgeRdma(facts, {}), "devices").todo, "TUTTI_VERBS=ON");
+  expectSays(about(judgeRdma(facts, {}), "devices").seen, "not built in");
+}
+
+TEST(JudgeRdma, ABuildWithoutItSaysSoAlsoWhereThereIsNoDevice) {
+  const RdmaFacts facts{.is_built = false};
+  const Finding finding = about(judgeRdma(facts, {}), "devices");
+  EXPECT_EQ(finding.level, Level::note);
+  expectSays(finding.seen, "RDMA is not built in: other hosts are reached over TCP");
+  Settings settings;
+  settings.network_choice = NetworkChoice::rdma;
+  EXPECT_EQ(about(judgeRdma(facts, settings), "devices").level, Level::failure);
+  expectSays(about(judgeRdma(facts, settings), "devices").todo, "TUTTI_VERBS=ON");
 }
 
 TEST(JudgeRdma, APortThatIsDownIsNamed) {

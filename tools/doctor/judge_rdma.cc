@@ -20,11 +20,13 @@ Finding judgeNone(const RdmaFacts& facts, const Settings& settings) {
     return {Level::failure, kArea, "devices", seen + "; NCCL_NET=IB allows nothing else",
             todo + (todo.empty() ? "" : ", or ") + "unset NCCL_NET, for TCP"};
   };
-  if (facts.ports.empty()) return say(Level::note, "none: other hosts are reached over TCP", "");
   if (!facts.is_built) {
-    return say(Level::warning, "there are some, but this Tutti was built without RDMA",
+    return say(facts.ports.empty() ? Level::note : Level::warning,
+               fmt::format("{}, but RDMA is not built in: other hosts are reached over TCP",
+                           facts.ports.empty() ? "none" : "there are some"),
                "build it where libibverbs-dev is installed (TUTTI_VERBS=ON)");
   }
+  if (facts.ports.empty()) return say(Level::note, "none: other hosts are reached over TCP", "");
   if (!facts.has_device_files) {
     return say(Level::failure, "there are some, but no /dev/infiniband/uverbs*: programs cannot open them",
                "load ib_uverbs (modprobe ib_uverbs); containers: --device /dev/infiniband");
