@@ -21,6 +21,7 @@ struct Talk {
   std::uint32_t max_bytes = 1000;
   std::uint32_t lane = 0;
   bool inline_only = false;  ///< no references, no results
+  bool lends = true;         ///< references, which GPUs' slots do not have
 };
 
 /// One rank's side of one pair. Counts on a link that was not used before.
@@ -69,7 +70,7 @@ class Conversation {
   }
   Kind kindOf(int from, std::uint64_t sequence) const {
     if (talk_.inline_only) return Kind::plain;
-    return static_cast<Kind>(random(from, sequence) >> 40 & 3U);
+    return static_cast<Kind>(random(from, sequence) >> 40 & (talk_.lends ? 3U : 1U));
   }
   static bool isAnswered(Kind kind) { return kind == Kind::answered || kind == Kind::lent_answered; }
 

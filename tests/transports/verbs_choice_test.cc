@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/transports/recording_device.h"
+#include "tests/transports/fake_verbs.h"
 #include "transports/verbs/gids.h"
 #include "transports/verbs/hca_rule.h"
 #include "transports/verbs/path_rules.h"
@@ -197,20 +197,26 @@ TEST(Paths, PartitionsAndTheirMembers) {
 /// What queue pairs are given on their way to their peers.
 class Connections : public testing::Test {
  protected:
-  std::vector<test::RecordingDevice::Change> connect(const VerbsPort& port, const Gid& mine,
-                                                     const Gid& theirs, const QueuePairAddress& more = {}) {
+  std::vector<test::FakeDevice::Change> connect(const VerbsPort& port, const Gid& mine, const Gid& theirs,
+                                                const QueuePairAddress& more = {}) {
     QueuePairAddress remote = more;
     remote.gid = theirs;
     remote.lid = 99;
     remote.numbers[0] = 1234;
     remote.partition = 0xffff;
     if (remote.mtu == 0) remote.mtu = IBV_MTU_2048;
+    fake_.gids = {mine};
     QueuePairs pairs(port, 1, {.sends = 4, .receives = 4}, settings_);
     pairs.connect(mine, remote, settings_);
     return fake_.changes;
   }
 
-  test::RecordingDevice fake_;
+  VerbsPort port(bool is_ethernet = true) {
+    fake_.is_ethernet = is_ethernet;
+    return fake_.port(3);
+  }
+
+  test::FakeDevice& fake_ = test::Fabric::fresh().add("fake");
   RdmaSettings settings_ = [] {
     RdmaSettings settings;
     settings.timeout = 21;
@@ -223,7 +229,7 @@ class Connections : public testing::Test {
 };
 
 TEST_F(Connections, SettingsAndAddressesReachTheDevice) {
-  const auto changes = connect(fake_.port(), gid(7, kV2, "10.0.0.1"), gid(9, kV2, "10.0.0.2"));
+  const auto changes = connect(port(), gid(7, kV2, "10.0.0.1"), gid(9, kV2, "10.0.0.2"));
   ASSERT_EQ(changes.size(), 3U);
   const ibv_qp_attr& init = changes[0].attributes;
   EXPECT_EQ(init.qp_state, IBV_QPS_INIT);
@@ -247,21 +253,21 @@ TEST_F(Connections, SettingsAndAddressesReachTheDevice) {
 }
 
 TEST_F(Connections, InfiniBandGoesByLidInsideASubnet) {
-  const auto changes = connect(fake_.port(false), gid(0, kIb, "fe80::1"), gid(0, kIb, "fe80::2"));
+  const auto changes = connect(port(false), gid(0, kIb, "fe80::1"), gid(0, kIb, "fe80::2"));
   EXPECT_EQ(changes.at(1).attributes.ah_attr.dlid, 99);
   EXPECT_EQ(changes.at(1).attributes.ah_attr.is_global, 0);
 }
 
 TEST_F(Connections, InfiniBandGoesByGidBetweenSubnets) {
-  const auto changes = connect(fake_.port(false), gid(0, kIb, "fe80::1"), gid(0, kIb, "fec0::2"));
+  const auto changes = connect(port(false), gid(0, kIb, "fe80::1"), gid(0, kIb, "fec0::2"));
   EXPECT_EQ(changes.at(1).attributes.ah_attr.is_global, 1);
 }
 
 TEST_F(Connections, OtherPartitionsAndSizesAreRefused) {
-  VerbsPort port = fake_.port();
-  EXPECT_THROW(connect(port, gid(0, kV2, "10.0.0.1"), gid(0, kV2, "10.0.0.2"), {.mtu = 9}), Error);
-  port.partition = 0x8001;
-  EXPECT_THROW(connect(port, gid(0, kV2, "10.0.0.1"), gid(0, kV2, "10.0.0.2")), Error);
+  VerbsPort other = port();
+  EXPECT_THROW(connect(other, gid(0, kV2, "10.0.0.1"), gid(0, kV2, "10.0.0.2"), {.mtu = 9}), Error);
+  other.partition = 0x8001;
+  EXPECT_THROW(connect(other, gid(0, kV2, "10.0.0.1"), gid(0, kV2, "10.0.0.2")), Error);
   for (const auto& change : fake_.changes) EXPECT_EQ(change.attributes.qp_state, IBV_QPS_INIT);
 }
 

@@ -57,7 +57,7 @@ bool becomes(const Holds& holds) {
 
 class VerbsConnecting : public testing::Test {
  protected:
-  VerbsConnecting() { Fabric::the().reset(); }
+  VerbsConnecting() { Fabric::fresh(); }
 
   /// A pair of queue pairs on one port that is to be connected with itself.
   Connecting begin(ConnectingThreads& threads) {

@@ -1,52 +1,19 @@
 // Slots in GPU memory: how devices get at it, and when what they wrote there may be used.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <memory>
+#include <thread>
 #include <vector>
 
-#include "tests/transports/recording_device.h"
+#include "tests/transports/fake_gpu.h"
 #include "transports/link_memory.h"
 #include "transports/verbs/receiving_end.h"
 #include "transports/verbs/sending_end.h"
 
 namespace tutti {
 namespace {
-
-/// Memory that is none of a GPU's, but as much out of the host's reach: touching it ends the test. It notices
-/// when it goes and is still registered.
-class FakeBlock final : public GpuBlock {
- public:
-  explicit FakeBlock(const test::RecordingDevice& device)
-      : device_(device),
-        memory_(
-            static_cast<std::byte*>(::mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
-  }
-  FakeBlock(const FakeBlock&) = delete;
-  FakeBlock& operator=(const FakeBlock&) = delete;
-  ~FakeBlock() override {
-    EXPECT_FALSE(device_.regions.contains(memory_)) << "freed while registered";
-    ::munmap(memory_, kBytes);
-  }
-
-  std::span<std::byte> bytes() const override { return {memory_, kBytes}; }
-  UniqueFd dmaBuf(std::string* why_not) const override {
-    *why_not = no_dma_buf;
-    return no_dma_buf.empty() ? UniqueFd(::dup(0)) : UniqueFd();
-  }
-
-  std::string no_dma_buf;
-
- private:
-  static constexpr std::size_t kBytes = 65536;
-
-  const test::RecordingDevice& device_;
-  std::byte* memory_;
-};
 
 class GpuSlotsTest : public testing::Test {
  protected:
@@ -59,16 +26,15 @@ class GpuSlotsTest : public testing::Test {
     }
   }
 
-  static VerbsPort portOf(test::RecordingDevice& device) {
-    VerbsPort port = device.port();
-    port.gids = {Gid{.bytes = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1}}};
-    return port;
+  static std::shared_ptr<test::FakeBlock> makeBlock() {
+    return std::make_shared<test::FakeBlock>(65536, test::FakeBlock::Hosts::may_not_touch);
   }
 
-  test::RecordingDevice fake_;
-  std::vector<VerbsPort> ports_ = {portOf(fake_)};
+  test::Fabric& fabric_ = test::Fabric::fresh();
+  std::vector<VerbsPort> ports_ = {fabric_.makePort("fake", "10.0.0.1")};
+  test::FakeDevice& fake_ = fabric_["fake"];
   RdmaSettings settings_;
-  std::shared_ptr<FakeBlock> block_ = std::make_shared<FakeBlock>(fake_);
+  std::shared_ptr<test::FakeBlock> block_ = makeBlock();
 };
 
 TEST_F(GpuSlotsTest, DmaBufIsTakenFirst) {
@@ -101,8 +67,8 @@ TEST_F(GpuSlotsTest, ElseItSaysWhatWasInTheWay) {
 
 TEST_F(GpuSlotsTest, MemoryIsFreedAfterItsRegistrationHasEnded) {
   // The block itself looks.
-  { const RegisteredBlock alone(ports_[0].device, std::make_shared<FakeBlock>(fake_), true); }
-  auto slots = std::make_unique<GpuSlots>(std::make_shared<FakeBlock>(fake_), ports_, settings_);
+  { const RegisteredBlock alone(ports_[0].device, makeBlock(), true); }
+  auto slots = std::make_unique<GpuSlots>(makeBlock(), ports_, settings_);
   const auto kept = slots->memory();
   slots.reset();
   EXPECT_TRUE(fake_.regions.empty());
@@ -111,7 +77,7 @@ TEST_F(GpuSlotsTest, MemoryIsFreedAfterItsRegistrationHasEnded) {
 TEST_F(GpuSlotsTest, ARegistrationThatDoesNotWorkIsNotUsed) {
   fake_.read_status = IBV_WC_REM_ACCESS_ERR;
   const std::string why_not = place();
-  EXPECT_NE(why_not.find("fake:3: reading back GPU memory: "), std::string::npos) << why_not;
+  EXPECT_NE(why_not.find("fake:1: reading back GPU memory: "), std::string::npos) << why_not;
 }
 
 /// Two links that share a port: what one read covers.
@@ -128,11 +94,11 @@ TEST_F(GpuSlotsTest, WhatArrivesIsVisibleBehindAReadThatBeganAfterIt) {
   first.arrive(13);
   second.arrive(21);
   EXPECT_EQ(fake_.reads, before + 1) << "one at a time";
-  fake_.returnReads();
+  fabric_.returnReads();
   EXPECT_EQ(first.visible(), 11U);
   EXPECT_EQ(second.visible(), 20U) << "the read that is back began before";
   EXPECT_EQ(fake_.reads, before + 2) << "the next is for both";
-  fake_.returnReads();
+  fabric_.returnReads();
   EXPECT_EQ(second.visible(), 21U);
   EXPECT_EQ(first.visible(), 13U);
   EXPECT_FALSE(first.isPending() || second.isPending());
@@ -145,7 +111,7 @@ TEST_F(GpuSlotsTest, AReadThatFailsIsAProblemAndTheNextConnectionGetsAnother) {
   link.restart(slots.readBack(ports_[0]), 0);
   fake_.holds_reads = true;
   link.arrive(1);
-  fake_.returnReads(IBV_WC_RETRY_EXC_ERR);
+  fabric_.returnReads(IBV_WC_RETRY_EXC_ERR);
   EXPECT_EQ(link.visible(), 0U);
   EXPECT_NE(link.problem().find("reading back GPU memory"), std::string::npos);
   fake_.holds_reads = false;
@@ -182,7 +148,7 @@ class GpuLinkTest : public GpuSlotsTest {
   QueuePairAddress address() const {
     QueuePairAddress address{};
     address.numbers[0] = 7;
-    address.mtu = test::RecordingDevice::kMtu;
+    address.mtu = test::FakeDevice::kMtu;
     address.partition = 0xffff;
     address.gid = ports_[0].gids[0];
     return address;
@@ -236,11 +202,11 @@ TEST_F(GpuLinkTest, AReceiverPublishesNothingThatTheGpuMightNotSee) {
   EXPECT_NE(answer->headers_key, answer->slots_key);
 
   view_.header(0) = toWireHeader({.sequence = 0, .bytes = 8}, {}, {}, false);
-  fake_.receive(0);
+  fabric_.receive(0);
   end.receive();
   EXPECT_EQ(count(view_.posted), 0U) << "nothing was read back";
   EXPECT_TRUE(end.isPending());
-  fake_.returnReads();
+  fabric_.returnReads();
   end.receive();
   EXPECT_EQ(count(view_.posted), 1U);
 }
@@ -265,14 +231,14 @@ TEST_F(GpuLinkTest, ASenderTakesNoResultThatTheGpuMightNotSee) {
   EXPECT_EQ(fake_.writes, 4) << "header and data of two slots, apart";
 
   const int before = fake_.reads;
-  fake_.receive(1);
+  fabric_.receive(1);
   end.receive();
   EXPECT_EQ(count(view_.released), 1U) << "a credit without a result";
   EXPECT_EQ(fake_.reads, before);
-  fake_.receive(2);
+  fabric_.receive(2);
   end.receive();
   EXPECT_EQ(count(view_.released), 1U) << "nothing was read back";
-  fake_.returnReads();
+  fabric_.returnReads();
   end.receive();
   EXPECT_EQ(count(view_.released), 2U);
 }

@@ -22,13 +22,14 @@ class VerbsCluster {
   /// What becomes of a letter on its way; false: it is lost.
   using Tamper = std::function<bool(int from, int to, RdmaNetwork::Letter& letter)>;
 
-  explicit VerbsCluster(const RdmaOptions& options, int ranks = 2, int ports = 1) : reports_(index(ranks)) {
-    Fabric::the().reset();
+  explicit VerbsCluster(const RdmaOptions& options, int ranks = 2, int ports = 1, bool is_ethernet = true)
+      : reports_(index(ranks)) {
+    Fabric& fabric = Fabric::fresh();
     for (int rank = 0; rank < ranks; ++rank) {
       std::vector<VerbsPort> own;
       for (int port = 0; port < ports; ++port) {
-        own.push_back(Fabric::the().makePort(fmt::format("r{}p{}", rank, port),
-                                             fmt::format("10.0.{}.{}", port, rank + 1)));
+        own.push_back(fabric.makePort(fmt::format("r{}p{}", rank, port),
+                                      fmt::format("10.0.{}.{}", port, rank + 1), is_ethernet));
       }
       RdmaOptions mine = options;
       mine.rank = rank;

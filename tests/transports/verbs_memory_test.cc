@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/transports/recording_device.h"
+#include "tests/transports/fake_verbs.h"
 #include "transports/faulty/faulty_slots.h"
 #include "transports/verbs/memory.h"
 #include "transports/verbs/send_queue.h"
@@ -27,7 +27,7 @@ class UserMemoryTest : public testing::Test {
   }
   bool isRegistered(std::size_t i) { return fake_.regions.contains(buffer(i).data()); }
 
-  test::RecordingDevice fake_;
+  test::FakeDevice& fake_ = test::Fabric::fresh().add("fake");
   std::shared_ptr<VerbsDevice> device_ = fake_.open();
   std::vector<std::byte> bytes_ = std::vector<std::byte>(1000);
 };
@@ -191,7 +191,7 @@ TEST(FaultySlots, BytesOfAllSlotsAreCounted) {
 }
 
 TEST(SpoiledCopies, OneBitOfACopyDiffers) {
-  test::RecordingDevice fake;
+  test::FakeDevice& fake = test::Fabric::fresh().add("fake");
   FaultySlots faults("corrupt:at=130");
   SpoiledCopies copies(&faults, fake.open(), 4, 100);
   std::array<std::byte, 100> slot{};

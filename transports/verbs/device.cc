@@ -9,6 +9,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <span>
+#include <utility>
 
 #include "transports/verbs/path_rules.h"
 #include "tutti/error.h"
@@ -22,9 +25,8 @@ constexpr int kMostEntries = 256;
 void makeNonBlocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
 /// What the kernel says of an entry; nothing where it is empty.
-std::optional<GidType> typeOf(const std::string& device, int port, int index) {
-  std::ifstream file(
-      fmt::format("/sys/class/infiniband/{}/ports/{}/gid_attrs/types/{}", device, port, index));
+std::optional<GidType> typeOf(const VerbsDevice& device, int port, int index) {
+  std::ifstream file(fmt::format("{}/ports/{}/gid_attrs/types/{}", device.folder(), port, index));
   std::string text;
   if (!std::getline(file, text)) return std::nullopt;
   return text.find("v2") != std::string::npos ? GidType::roce_v2 : GidType::roce_v1;
@@ -41,7 +43,7 @@ std::vector<Gid> readGids(const VerbsDevice& device, int port, int entries, bool
     if (std::ranges::all_of(gid.bytes, [](std::uint8_t byte) { return byte == 0; })) continue;
     gid.type = GidType::infiniband;
     if (is_ethernet) {
-      const auto type = typeOf(device.name(), port, index);
+      const auto type = typeOf(device, port, index);
       if (!type) continue;
       gid.type = *type;
     }
@@ -50,13 +52,37 @@ std::vector<Gid> readGids(const VerbsDevice& device, int port, int entries, bool
   return gids;
 }
 
-/// What is wrong with a port, or nothing.
-std::string addPort(const std::shared_ptr<VerbsDevice>& device, int number, const RdmaSettings& settings,
-                    std::vector<VerbsPort>& ports) {
+/// The key of NCCL_IB_PKEY; nothing where the port has none there.
+std::optional<std::uint16_t> readPartition(const VerbsPort& port, const RdmaSettings& settings, int entries) {
+  __be16 key = 0;
+  const bool is_there =
+      settings.pkey_index < entries &&
+      port.device->verbs().query_pkey(port.device->context(), port.number, settings.pkey_index, &key) == 0;
+  if (!is_there || (ntohs(key) & 0x7fff) == 0) return std::nullopt;
+  return ntohs(key);
+}
+
+std::string listOf(std::span<const Gid> gids) {
+  std::vector<std::string> texts;
+  for (const Gid& gid : gids) texts.push_back(toText(gid));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+/// Those of `some` that `others` has not.
+std::vector<Gid> without(std::span<const Gid> some, std::span<const Gid> others) {
+  std::vector<Gid> rest;
+  std::ranges::copy_if(some, std::back_inserter(rest),
+                       [&](const Gid& gid) { return std::ranges::find(others, gid) == others.end(); });
+  return rest;
+}
+
+}  // namespace
+
+std::string readPort(VerbsPort& port, const RdmaSettings& settings) {
   ibv_port_attr attributes{};
-  const auto name = fmt::format("{}:{}", device->name(), number);
-  VerbsPort port{.device = device, .number = static_cast<std::uint8_t>(number)};
-  const int error = device->verbs().query_port(device->context(), port.number, &attributes);
+  const Ibverbs& verbs = port.device->verbs();
+  const std::string name = port.name();
+  const int error = verbs.query_port(port.device->context(), port.number, &attributes);
   if (error != 0) return fmt::format("{}: {}", name, std::strerror(error));
   if (attributes.state != IBV_PORT_ACTIVE) {
     return fmt::format("{} is not active (cable, switch, or `ip link set ... up`)", name);
@@ -65,30 +91,40 @@ std::string addPort(const std::shared_ptr<VerbsDevice>& device, int number, cons
   port.is_ethernet = attributes.link_layer == IBV_LINK_LAYER_ETHERNET;
   port.lid = attributes.lid;
   port.wants_global_header = (attributes.flags & IBV_QPF_GRH_REQUIRED) != 0;
-  __be16 partition = 0;
-  const bool has_partition =
-      settings.pkey_index < attributes.pkey_tbl_len &&
-      device->verbs().query_pkey(device->context(), port.number, settings.pkey_index, &partition) == 0;
-  port.partition = ntohs(partition);
-  if (!has_partition || (port.partition & 0x7fff) == 0) {
+  const auto partition = readPartition(port, settings, attributes.pkey_tbl_len);
+  if (!partition) {
     return fmt::format("{} has no partition key at index {} (NCCL_IB_PKEY); its table has {} entries", name,
                        settings.pkey_index, attributes.pkey_tbl_len);
   }
-  const auto all = readGids(*device, number, attributes.gid_tbl_len, port.is_ethernet);
+  port.partition = *partition;
+  const auto all = readGids(*port.device, port.number, attributes.gid_tbl_len, port.is_ethernet);
   if (all.empty()) return fmt::format("{} has no GID (has its interface an address?)", name);
   port.gids = allowedGids(all, gidRulesOf(settings));
-  if (port.gids.empty()) {
-    std::vector<std::string> texts;
-    for (const Gid& gid : all) texts.push_back(toText(gid));
-    return fmt::format(
-        "none of the GIDs of {} is allowed (NCCL_IB_GID_INDEX, NCCL_IB_ADDR_FAMILY, NCCL_IB_ADDR_RANGE): {}",
-        name, fmt::join(texts, ", "));
-  }
-  ports.push_back(std::move(port));
-  return "";
+  if (!port.gids.empty()) return "";
+  return fmt::format(
+      "none of the GIDs of {} is allowed (NCCL_IB_GID_INDEX, NCCL_IB_ADDR_FAMILY, NCCL_IB_ADDR_RANGE): {}",
+      name, listOf(all));
 }
 
-}  // namespace
+std::string rereadPort(VerbsPort& port, const RdmaSettings& settings) {
+  const VerbsPort before = port;
+  ibv_port_attr attributes{};
+  if (port.device->verbs().query_port(port.device->context(), port.number, &attributes) != 0) return "";
+  port.lid = attributes.lid;
+  port.partition = readPartition(port, settings, attributes.pkey_tbl_len).value_or(port.partition);
+  port.gids = allowedGids(readGids(*port.device, port.number, attributes.gid_tbl_len, port.is_ethernet),
+                          gidRulesOf(settings));
+  std::vector<std::string> changes;
+  const auto gone = without(before.gids, port.gids);
+  const auto added = without(port.gids, before.gids);
+  if (!gone.empty()) changes.push_back("GID " + listOf(gone) + " is gone");
+  if (!added.empty()) changes.push_back("GID " + listOf(added) + " is new");
+  if (port.lid != before.lid) changes.push_back(fmt::format("LID {} instead of {}", port.lid, before.lid));
+  if (port.partition != before.partition)
+    changes.push_back(
+        fmt::format("partition key {:#06x} instead of {:#06x}", port.partition, before.partition));
+  return fmt::format("{}", fmt::join(changes, "; "));
+}
 
 VerbsDevice::VerbsDevice(const Ibverbs& verbs, ibv_device* device)
     : verbs_(verbs), name_(verbs.get_device_name(device)) {
@@ -117,10 +153,12 @@ void VerbsDevice::close() {
   if (context_ != nullptr) verbs_.close_device(context_);
 }
 
-bool VerbsPort::isActive() const {
+std::string VerbsPort::whyNot() const {
   ibv_port_attr attributes{};
-  return device->verbs().query_port(device->context(), number, &attributes) == 0 &&
-         attributes.state == IBV_PORT_ACTIVE;
+  const bool is_up = device->verbs().query_port(device->context(), number, &attributes) == 0 &&
+                     attributes.state == IBV_PORT_ACTIVE;
+  if (!is_up) return name() + " is not up";
+  return gids.empty() ? name() + " has no GID any more that may be used" : "";
 }
 
 std::string VerbsPort::name() const { return fmt::format("{}:{}", device->name(), number); }
@@ -155,10 +193,17 @@ VerbsPorts findVerbsPorts(const RdmaSettings& settings) {
         verbs->query_device(device->context(), &attributes);
       }
       for (int port = 1; port <= std::max(1, int{attributes.phys_port_cnt}); ++port) {
-        const std::string problem = rule.allows(name, port)
-                                        ? addPort(device, port, settings, found.ports)
-                                        : fmt::format("{}:{} is left out by NCCL_IB_HCA", name, port);
-        if (!problem.empty()) problems.push_back(problem);
+        if (!rule.allows(name, port)) {
+          problems.push_back(fmt::format("{}:{} is left out by NCCL_IB_HCA", name, port));
+          continue;
+        }
+        VerbsPort read{.device = device, .number = static_cast<std::uint8_t>(port)};
+        const std::string problem = readPort(read, settings);
+        if (problem.empty()) {
+          found.ports.push_back(std::move(read));
+        } else {
+          problems.push_back(problem);
+        }
       }
     } catch (const Error& error) {
       problems.emplace_back(error.what());

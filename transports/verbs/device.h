@@ -25,11 +25,13 @@ class VerbsDevice {
 
   const Ibverbs& verbs() const { return verbs_; }
   const std::string& name() const { return name_; }
+  /// Its folder of the system: /sys/class/infiniband/mlx5_0.
+  std::string folder() const { return context_->device->ibdev_path; }
   ibv_context* context() const { return context_; }
   ibv_pd* domain() const { return domain_; }
   /// Whose descriptor, non-blocking, is readable when a completion queue that was armed has something.
   ibv_comp_channel* channel() const { return channel_; }
-  /// Readable when a port went down or up, or the device failed; non-blocking.
+  /// Readable when a port went down or up, or has other addresses, or the device failed; non-blocking.
   int eventFd() const { return context_->async_fd; }
 
  private:
@@ -42,7 +44,7 @@ class VerbsDevice {
   ibv_comp_channel* channel_ = nullptr;
 };
 
-/// A port that is up.
+/// A port that is up, or was when it was found.
 struct VerbsPort {
   std::shared_ptr<VerbsDevice> device;
   std::uint8_t number = 1;
@@ -51,13 +53,22 @@ struct VerbsPort {
   std::uint16_t lid = 0;             ///< InfiniBand
   bool wants_global_header = false;  ///< also inside its subnet
   std::uint16_t partition = 0xffff;  ///< the key of NCCL_IB_PKEY
-  std::vector<Gid> gids = {};
+  std::vector<Gid> gids = {};        ///< that may be used, the best first
 
   /// "mlx5_0:1".
   std::string name() const;
-  /// Whether it is up now. Asks the system.
-  bool isActive() const;
+  /// Why no connection can be made by it now; "" where one can. Asks the system.
+  std::string whyNot() const;
+  bool isUsable() const { return whyNot().empty(); }
 };
+
+/// Reads all of a port but its device and number. Returns what is wrong, or "".
+std::string readPort(VerbsPort& port, const RdmaSettings& settings);
+
+/// Reads what may change while a port is in use: LID, partition key, GIDs. Connections go on by what they
+/// were made with, as long as they can; the next ones use the new. Returns what changed, in words; "" for
+/// nothing.
+std::string rereadPort(VerbsPort& port, const RdmaSettings& settings);
 
 /// The ports to use, in the order of the system, with the GIDs to use: the rules are NCCL_IB_HCA's, and those
 /// of path_rules.h. Nothing found: `why_not` says why, in words for whoever wanted RDMA. Throws

@@ -107,9 +107,9 @@ constexpr std::array kEvents{
               "nothing is wrong"},
     EventText{IBV_EVENT_PORT_ERR, "IBV_EVENT_PORT_ERR", EventEffect::port_lost, "the port went down",
               "Is the cable in, the switch up, and the interface not set down (`ip link`)?"},
-    EventText{IBV_EVENT_LID_CHANGE, "IBV_EVENT_LID_CHANGE", EventEffect::none, "the port has another LID",
-              "Did the subnet manager start again?"},
-    EventText{IBV_EVENT_PKEY_CHANGE, "IBV_EVENT_PKEY_CHANGE", EventEffect::none,
+    EventText{IBV_EVENT_LID_CHANGE, "IBV_EVENT_LID_CHANGE", EventEffect::port_changed,
+              "the port has another LID", "Did the subnet manager start again?"},
+    EventText{IBV_EVENT_PKEY_CHANGE, "IBV_EVENT_PKEY_CHANGE", EventEffect::port_changed,
               "the port's partition keys changed", "NCCL_IB_PKEY is an index into their table"},
     EventText{IBV_EVENT_SM_CHANGE, "IBV_EVENT_SM_CHANGE", EventEffect::none,
               "there is another subnet manager", "nothing is wrong"},
@@ -121,8 +121,8 @@ constexpr std::array kEvents{
               "a queue pair has taken its last receive", kUnused},
     EventText{IBV_EVENT_CLIENT_REREGISTER, "IBV_EVENT_CLIENT_REREGISTER", EventEffect::none,
               "the subnet manager wants to be asked again", "nothing is wrong"},
-    EventText{IBV_EVENT_GID_CHANGE, "IBV_EVENT_GID_CHANGE", EventEffect::none, "the port's addresses changed",
-              "Did its interface lose, or change, its IP address?"},
+    EventText{IBV_EVENT_GID_CHANGE, "IBV_EVENT_GID_CHANGE", EventEffect::port_changed,
+              "the port's addresses changed", "Did its interface lose, or change, its IP address?"},
     EventText{IBV_EVENT_WQ_FATAL, "IBV_EVENT_WQ_FATAL", EventEffect::none, "a work queue failed", kUnused},
 };
 

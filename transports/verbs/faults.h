@@ -23,11 +23,12 @@ inline ibv_wc_status causeOf(std::optional<ibv_wc_status> before, ibv_wc_status 
 
 /// What an event means for connections.
 enum class EventEffect {
-  none,         ///< they go on
-  pairs_lost,   ///< one that uses these queue pairs is of no use any more
-  port_lost,    ///< all that use the port
-  port_back,    ///< the port can be used again
-  device_lost,  ///< all that use the device
+  none,          ///< they go on
+  pairs_lost,    ///< one that uses these queue pairs is of no use any more
+  port_lost,     ///< all that use the port
+  port_back,     ///< the port can be used again
+  port_changed,  ///< they go on while they can; new ones find other addresses
+  device_lost,   ///< all that use the device
 };
 EventEffect effectOf(ibv_event_type type);
 

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -49,7 +50,7 @@ struct VerbsContext {
 struct VerbsEvent {
   EventEffect effect = EventEffect::none;
   const VerbsDevice* device = nullptr;
-  int port = 0;                       ///< port_lost, port_back
+  int port = 0;                       ///< port_lost, port_back, port_changed
   const QueuePairs* pairs = nullptr;  ///< pairs_lost
   std::string text;                   ///< "mlx5_0:1: the port went down (IBV_EVENT_PORT_ERR). Is ..."
 

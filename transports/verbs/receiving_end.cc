@@ -33,7 +33,7 @@ ReceivingEnd::Path ReceivingEnd::choosePath(const HelloLetter& hello) const {
   const std::size_t count = context_.ports.size();
   for (std::size_t i = 0; i < count; ++i) {
     const VerbsPort& port = context_.ports[(hello.turn + i) % count];
-    if (port.is_ethernet != (hello.is_ethernet != 0) || !port.isActive()) continue;
+    if (port.is_ethernet != (hello.is_ethernet != 0) || !port.isUsable()) continue;
     auto gids = chooseGids(port.gids, theirs);
     if (!gids || (best.port != nullptr && gids->common_bits <= best.gids.common_bits)) continue;
     best = {&port, *std::move(gids)};

@@ -30,13 +30,13 @@ SendingEnd::SendingEnd(const VerbsContext& context, const LinkView& view, std::s
                        VerbsLinkPeer peer)
     : context_(context), view_(view), own_(own), peer_(std::move(peer)) {}
 
-/// Each attempt takes the next port that is up; lanes begin at different ones.
+/// Each attempt takes the next port that is usable; lanes begin at different ones.
 const VerbsPort& SendingEnd::port() const {
   const std::size_t count = context_.ports.size();
   const std::size_t first = peer_.lane + outage_.attempts();
   for (std::size_t i = 0; i < count; ++i) {
     const VerbsPort& port = context_.ports[(first + i) % count];
-    if (port.isActive()) return port;
+    if (port.isUsable()) return port;
   }
   // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): there is always one
   return context_.ports[first % count];
@@ -46,7 +46,8 @@ const VerbsPort& SendingEnd::port() const {
 
 void SendingEnd::greet(VerbsClock::time_point now) {
   const VerbsPort& port = this->port();
-  if (!port.isActive()) return lost(port.name() + " is not up", now);
+  const std::string why_not = port.whyNot();
+  if (!why_not.empty()) return lost(why_not, now);
   const std::uint32_t count = context_.settings.queue_pairs;
   const std::uint32_t depth = 2 * kRequestsPerSlot * slotsPerPair(view_.slot_count, count);
   try {
@@ -177,7 +178,8 @@ void SendingEnd::hear(const BrokenLetter& broken) {
 
 void SendingEnd::hear(const VerbsEvent& event) {
   if (pairs_ != nullptr && event.ends(*pairs_)) return lost(event.text, VerbsClock::now());
-  if (event.effect == EventEffect::port_back && state_ == State::waiting) next_step_ = VerbsClock::now();
+  const bool may_help = event.effect == EventEffect::port_back || event.effect == EventEffect::port_changed;
+  if (may_help && state_ == State::waiting) next_step_ = VerbsClock::now();
 }
 
 void SendingEnd::close() {

@@ -33,7 +33,9 @@ VerbsEvent readEvent(const VerbsDevice& device, const ibv_async_event& event) {
   told.effect = effectOf(event.event_type);
   told.device = &device;
   std::string where = device.name();
-  if (told.effect == EventEffect::port_lost || told.effect == EventEffect::port_back) {
+  const bool is_ports = told.effect == EventEffect::port_lost || told.effect == EventEffect::port_back ||
+                        told.effect == EventEffect::port_changed;
+  if (is_ports) {
     told.port = event.element.port_num;
     where = fmt::format("{}:{}", where, told.port);
   } else if (event.event_type == IBV_EVENT_CQ_ERR) {
@@ -151,15 +153,26 @@ void VerbsNetwork::takeDeviceEvents() {
   for (const auto& device : devices_) {
     ibv_async_event event{};
     while (device->verbs().get_async_event(device->context(), &event) == 0) {
-      const VerbsEvent told = readEvent(*device, event);
+      VerbsEvent told = readEvent(*device, event);
       device->verbs().ack_async_event(&event);
-      takeDeviceEvent(told);
+      takeDeviceEvent(std::move(told));
     }
   }
 }
 
-void VerbsNetwork::takeDeviceEvent(const VerbsEvent& event) {
+/// False where nothing changed that links would use. Else the text says what.
+bool VerbsNetwork::reread(VerbsEvent& event) {
+  const auto port = std::ranges::find_if(ports_, [&](const VerbsPort& port) {
+    return port.device.get() == event.device && port.number == event.port;
+  });
+  const std::string changes = port == ports_.end() ? "" : rereadPort(*port, options_.settings);
+  event.text += " " + changes;
+  return !changes.empty();
+}
+
+void VerbsNetwork::takeDeviceEvent(VerbsEvent event) {
   if (event.effect == EventEffect::none) return;
+  if (event.effect == EventEffect::port_changed && !reread(event)) return;
   if (event.effect == EventEffect::device_lost) {
     // Its descriptors would be readable for ever.
     for (const int fd : {event.device->channel()->fd, event.device->eventFd()})

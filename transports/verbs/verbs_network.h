@@ -50,7 +50,8 @@ class VerbsNetwork final : public NetworkDriver<RdmaNetwork, SendingEnd, Receivi
   void takeEvents() override;
   void takeCompletionEvents();
   void takeDeviceEvents();
-  void takeDeviceEvent(const VerbsEvent& event);
+  void takeDeviceEvent(VerbsEvent event);
+  bool reread(VerbsEvent& event);
   void takeLetters();
   void read(const Received& received);
   std::string readLetter(const Received& received);
