@@ -91,6 +91,8 @@ NetworkOptions NetworkWiring::options() const {
 RdmaNetwork* NetworkWiring::connectByRdma() {
   RdmaOptions options{this->options()};
   options.rank = request_.rank;
+  const auto own = std::ranges::lower_bound(wiring_.locals, request_.rank);
+  options.local_rank = static_cast<int>(own - wiring_.locals.begin());
   for (const PeerInfo& peer : wiring_.peers) {
     options.peers.push_back(isLocal(peer.rank) ? "" : tutti::describe(peer));
   }

@@ -27,6 +27,7 @@ RdmaPorts findRdmaPorts(const RdmaSettings& settings);
 
 struct RdmaOptions : NetworkOptions {
   int rank = 0;
+  int local_rank = 0;  ///< among the ranks of its host, which begin with different ports
   /// By rank, for messages: "rank 2 (pid 71 on node7)". Empty: there are no links with it.
   std::vector<std::string> peers = {};
   RdmaSettings settings = {};

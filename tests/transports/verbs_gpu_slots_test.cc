@@ -130,6 +130,7 @@ class GpuLinkTest : public GpuSlotsTest {
   VerbsContext context() {
     return {.settings = settings_,
             .ports = ports_,
+            .nearest = 1,
             .user_memory = users_,
             .connecting = connecting_,
             .gpu_slots = &slots_,

@@ -27,7 +27,8 @@ using VerbsClock = std::chrono::steady_clock;
 /// Outlives the links; the same for all of them.
 struct VerbsContext {
   const RdmaSettings& settings;
-  std::span<const VerbsPort> ports;  ///< never empty
+  std::span<const VerbsPort> ports;  ///< never empty; the nearest first
+  std::size_t nearest;               ///< so many of them are equally near: lanes take turns on these
   UserMemory& user_memory;
   ConnectingThreads& connecting;
   GpuSlots* gpu_slots;  ///< nullptr: slots lie in host memory

@@ -30,10 +30,10 @@ SendingEnd::SendingEnd(const VerbsContext& context, const LinkView& view, std::s
                        VerbsLinkPeer peer)
     : context_(context), view_(view), own_(own), peer_(std::move(peer)) {}
 
-/// Each attempt takes the next port that is usable; lanes begin at different ones.
+/// Each attempt takes the next port that is usable; lanes begin at different ones of the nearest.
 const VerbsPort& SendingEnd::port() const {
   const std::size_t count = context_.ports.size();
-  const std::size_t first = peer_.lane + outage_.attempts();
+  const std::size_t first = peer_.lane % context_.nearest + outage_.attempts();
   for (std::size_t i = 0; i < count; ++i) {
     const VerbsPort& port = context_.ports[(first + i) % count];
     if (port.isUsable()) return port;
@@ -87,7 +87,7 @@ void SendingEnd::greet(VerbsClock::time_point now) {
   hello.is_ethernet = port.is_ethernet ? 1 : 0;
   // All pairs of ports are tried in the end.
   const auto ports = static_cast<std::uint32_t>(context_.ports.size());
-  hello.turn = peer_.lane + outage_.attempts() + outage_.attempts() / ports;
+  hello.turn = outage_.attempts() + outage_.attempts() / ports;
   setText(hello.port, port.name());
   state_ = State::greeting;
   next_step_ = now + kAnswerWithin;

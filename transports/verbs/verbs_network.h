@@ -59,7 +59,8 @@ class VerbsNetwork final : public NetworkDriver<RdmaNetwork, SendingEnd, Receivi
   void sayBye() override;
 
   RdmaOptions options_;
-  std::vector<VerbsPort> ports_;
+  std::vector<VerbsPort> ports_;                       ///< the nearest first
+  std::size_t nearest_;                                ///< so many of them are equally near
   std::vector<std::shared_ptr<VerbsDevice>> devices_;  ///< of ports_
   UserMemory user_memory_;
   FaultySlots faults_;

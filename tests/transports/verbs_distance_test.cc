@@ -1,0 +1,120 @@
+// Which ports a rank begins with, by a system that is made up.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/harness/scratch_directory.h"
+#include "tests/transports/fake_verbs.h"
+#include "transports/verbs/port_order.h"
+
+namespace tutti {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Two NUMA nodes of two CPUs. On node 0 a switch with GPU 03:00.0 and the device "near", behind a further
+/// bridge of it "deep"; "beside", at the root complex itself. On node 1 "far" and "farther". "virtual" has no
+/// place.
+class PortOrderTest : public testing::Test {
+ protected:
+  PortOrderTest() {
+    addNode(0, "0,4-5");
+    addNode(1, "1-3");
+    const std::string a_switch = "pci0000:00/0000:00:01.0/0000:01:00.0";
+    addPci(a_switch + "/0000:02:00.0/0000:03:00.0", 0, "");
+    addPci(a_switch + "/0000:02:01.0/0000:04:00.0", 0, "near");
+    addPci(a_switch + "/0000:02:02.0/0000:05:00.0/0000:06:00.0/0000:07:00.0", 0, "deep");
+    addPci("pci0000:00/0000:00:02.0", 0, "beside");
+    addPci("pci0000:80/0000:80:01.0/0000:81:00.0", 1, "far");
+    addPci("pci0000:80/0000:80:02.0/0000:82:00.0", 1, "farther");
+    addPci("pci0000:c0/0000:c0:01.0", 0, "");  // another root complex of node 0
+  }
+
+  void addNode(int node, const std::string& cpus) {
+    const std::string folder = fmt::format("devices/system/node/node{}", node);
+    fs::create_directories(system_.path() + "/" + folder);
+    system_.write(folder + "/cpulist", cpus + "\n");
+  }
+  void addPci(const std::string& path, int node, const std::string& rdma) {
+    const fs::path folder = system_.path() + "/devices/" + path;
+    fs::create_directories(folder);
+    system_.write("devices/" + path + "/numa_node", std::to_string(node) + "\n");
+    fs::create_directories(system_.path() + "/bus/pci/devices");
+    fs::create_symlink(folder, fs::path(system_.path()) / "bus/pci/devices" / folder.filename());
+    if (rdma.empty()) return;
+    fs::create_directories(system_.path() + "/class/infiniband/" + rdma);
+    fs::create_symlink(folder, system_.path() + "/class/infiniband/" + rdma + "/device");
+  }
+
+  static cpu_set_t cpus(const std::vector<std::size_t>& numbers) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const std::size_t cpu : numbers) CPU_SET(cpu, &set);
+    return set;
+  }
+  RankPlace rankOn(const std::vector<std::size_t>& numbers, int local_rank = 0) const {
+    return {placeOfCpus(cpus(numbers), system_.path() + "/devices/system/node"), "CPUs", local_rank};
+  }
+  RankPlace rankWith(const std::string& gpu, int local_rank = 0) const {
+    return placeOfRank(gpu, local_rank, system_.path());
+  }
+
+  /// Devices, in the order in which they are used; "|" behind those equally near.
+  std::string order(const std::vector<std::string>& devices, const RankPlace& rank) {
+    test::Fabric& fabric = test::Fabric::fresh();
+    std::vector<VerbsPort> ports;
+    for (const std::string& device : devices) {
+      ports.push_back(fabric.makePort(device, "10.0.0.1"));
+      const std::string folder = system_.path() + "/class/infiniband/" + device;
+      auto& path = fabric[device].ibdev_path;
+      path[folder.copy(path, sizeof(path) - 1)] = 0;
+    }
+    const PortOrder made = orderPorts(ports, rank);
+    text_ = made.text;
+    std::string names;
+    for (std::size_t i = 0; i < ports.size(); ++i)
+      names += (i == made.nearest ? "| " : "") + ports[i].device->name() + " ";
+    return names;
+  }
+
+  const test::ScratchDirectory system_;
+  std::string text_;
+};
+
+TEST_F(PortOrderTest, TheNearestToTheGpuComeFirst) {
+  EXPECT_EQ(order({"virtual", "far", "beside", "deep", "near"}, rankWith("0000:03:00.0")),
+            "near | deep beside far virtual ");
+  EXPECT_EQ(
+      text_,
+      "RDMA ports, those nearest to GPU 0000:03:00.0 first: near:1 (same PCI switch), deep:1 (same PCI "
+      "switch), beside:1 (same PCI root complex), far:1 (another NUMA node), virtual:1 (distance unknown)");
+  EXPECT_EQ(order({"far", "near", "beside"}, rankWith("0000:C0:01.0")), "near beside | far ");
+}
+
+TEST_F(PortOrderTest, WithoutAGpuTheCpusDecide) {
+  EXPECT_EQ(order({"near", "far", "beside"}, rankOn({1, 2})), "far | near beside ");
+  EXPECT_NE(text_.find("far:1 (same NUMA node), near:1 (another NUMA node)"), std::string::npos) << text_;
+  EXPECT_EQ(order({"far", "near", "beside"}, rankOn({5})), "near beside | far ");
+  EXPECT_EQ(order({"far", "near", "beside"}, rankOn({0, 1})), "far near beside ")
+      << "a rank that may run anywhere";
+}
+
+TEST_F(PortOrderTest, AGpuThatTheSystemDoesNotShowIsNoPlace) {
+  const RankPlace rank = rankWith("0000:ff:00.0");
+  EXPECT_TRUE(rank.place.path.empty());
+  EXPECT_EQ(rank.name.find("GPU"), std::string::npos) << rank.name;
+}
+
+TEST_F(PortOrderTest, RanksOfAHostBeginWithDifferentPortsOfThoseEquallyNear) {
+  EXPECT_EQ(order({"far", "near", "farther", "beside"}, rankOn({0}, 0)), "near beside | far farther ");
+  EXPECT_EQ(order({"far", "near", "farther", "beside"}, rankOn({0}, 1)), "beside near | farther far ");
+  EXPECT_NE(text_.find("; local rank 1 begins with beside:1"), std::string::npos) << text_;
+  EXPECT_EQ(order({"far", "near", "farther", "beside"}, rankOn({0}, 2)), "near beside | far farther ");
+  EXPECT_EQ(order({"virtual", "other"}, rankOn({0}, 1)), "other virtual ");
+}
+
+}  // namespace
+}  // namespace tutti

@@ -1,0 +1,31 @@
+// Which of a host's RDMA ports a rank uses first.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "transports/verbs/device.h"
+#include "transports/verbs/distance.h"
+
+namespace tutti {
+
+/// Who wants to use ports.
+struct RankPlace {
+  HostPlace place;
+  std::string name;    ///< "GPU 0000:3b:00.0", "the CPUs of NUMA node 0"
+  int local_rank = 0;  ///< among the ranks of its host
+};
+
+/// By the rank's GPU, if it has one that the system shows, else by the CPUs that this process may run on.
+/// `gpu`: its PCI bus id, or "". `system`: /sys.
+RankPlace placeOfRank(const std::string& gpu, int local_rank, const std::filesystem::path& system);
+
+struct PortOrder {
+  std::size_t nearest = 0;  ///< so many of the first are equally near
+  std::string text;         ///< for the log: which, and why
+};
+/// Puts the nearest first. Those equally near stay in order, but each local rank begins with another.
+PortOrder orderPorts(std::vector<VerbsPort>& ports, const RankPlace& rank);
+
+}  // namespace tutti
