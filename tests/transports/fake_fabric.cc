@@ -74,7 +74,7 @@ Fabric& Fabric::fresh() {
 FakeDevice& Fabric::add(const std::string& device) {
   const std::lock_guard lock(state().mutex);
   auto& made = state().devices[device];
-  made = std::make_unique<FakeDevice>();
+  made = std::make_shared<FakeDevice>();
   device.copy(made->name, sizeof(made->name) - 1);
   systemFolder().copy(made->ibdev_path, sizeof(made->ibdev_path) - 1);
   return *made;

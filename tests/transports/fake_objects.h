@@ -59,7 +59,7 @@ class Events {
 };
 
 struct FakeContext : ibv_context {
-  FakeDevice* own = nullptr;
+  std::shared_ptr<FakeDevice> own;  ///< a thread that connects may outlive the test
   Events<ibv_async_event> events;
 };
 struct FakeChannel : ibv_comp_channel {
@@ -117,7 +117,7 @@ struct FakePair : ibv_qp {
 
 struct State {
   std::mutex mutex;
-  std::map<std::string, std::unique_ptr<FakeDevice>> devices;
+  std::map<std::string, std::shared_ptr<FakeDevice>> devices;
   std::set<FakeContext*> contexts;
   std::map<std::uint32_t, FakePair*> pairs;  ///< by number: the last was made last
   std::map<std::uint32_t, FakeRegion*> regions;

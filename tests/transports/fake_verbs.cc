@@ -17,7 +17,7 @@ constexpr int kTableEntries = 16;
 ibv_context* openDevice(ibv_device* device) {
   auto* const context = new FakeContext;
   context->device = device;
-  context->own = static_cast<FakeDevice*>(device);
+  context->own = static_cast<FakeDevice*>(device)->shared_from_this();
   context->async_fd = context->events.fd();
   setTrafficCalls(context->ops);
   const std::lock_guard lock(state().mutex);

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,7 +25,7 @@ namespace tutti::test {
 const Ibverbs& fakeVerbs();
 
 /// A device of one port. What a test sets of it directly, and sees, while no other thread uses it.
-struct FakeDevice : ibv_device {
+struct FakeDevice : ibv_device, std::enable_shared_from_this<FakeDevice> {
   static constexpr ibv_mtu kMtu = IBV_MTU_4096;
 
   std::shared_ptr<VerbsDevice> open() { return std::make_shared<VerbsDevice>(fakeVerbs(), this); }
