@@ -119,6 +119,21 @@ TEST_F(Rdma, AnotherPortTakesOver) {
       << results[0].err << results[1].err;
 }
 
+TEST_F(Rdma, AnAddressThatChangesIsReadAgain) {
+  sh("echo 1 >/proc/sys/net/ipv4/conf/h1r0/promote_secondaries");
+  auto group = ranks(2, {"reduce", "8000"}, {{"NCCL_DEBUG", "WARN"}, {"TUTTI_NET_RECOVERY", "15"}});
+  group.waitUntilReady();
+  std::this_thread::sleep_for(milliseconds(1000));
+  sh("ip address add 10.77.0.9/24 dev h1r0 && ip address del 10.77.0.2/24 dev h1r0");
+  const auto results = group.wait();
+  sh("ip address add 10.77.0.2/24 dev h1r0 && ip address del 10.77.0.9/24 dev h1r0");
+  expectSuccess(results);
+  const std::string said = results[0].err + results[1].err;
+  for (const char* part : {"RDMA h1r0:1: the port's addresses changed (IBV_EVENT_GID_CHANGE)",
+                           "GID 10.77.0.2 (RoCE v2, index 1) is gone", "goes on from", " 10.77.0.9 (RoCE v2"})
+    EXPECT_NE(said.find(part), std::string::npos) << part << "\n" << said;
+}
+
 TEST_F(Rdma, AnInterfaceThatVanishesIsReplaced) {
   // A rail of its own, since it cannot be brought back while anybody uses its devices.
   sh("ip link add h0r2 mtu 9000 type veth peer name h1r2 mtu 9000");
