@@ -1,5 +1,7 @@
 #include "bench/link/link_options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
@@ -39,7 +41,7 @@ void addLinkFlags(CLI::App& app, LinkOptions& options) {
                  "RDMA device of rank 0, and of rank 1 after a comma, as in NCCL_IB_HCA; for two ports of "
                  "one machine")
       ->delimiter(',')
-      ->expected(1, 2)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("DEVICE")
       ->group(group);
   addText(app, "--device", "DEVICE",
@@ -105,6 +107,14 @@ void validate(const LinkOptions& options) {
   } catch (const std::invalid_argument& error) {
     throw CLI::ValidationError("sizes", error.what());
   }
+  const auto& devices = options.rdma_devices;
+  if (devices.size() > 2)
+    throw CLI::ValidationError("--ib-dev", "expected one name, or two with a comma between them");
+  if (!devices.empty() && options.medium != Medium::verbs && options.medium != Medium::automatic) {
+    throw CLI::ValidationError(
+        "--ib-dev",
+        fmt::format("names RDMA devices, which --transport {} does not use", nameOf(options.medium)));
+  }
   const bool on_gpus = options.medium == Medium::cuda_ipc;
   if (on_gpus && options.device == device::Choice::host)
     throw CLI::ValidationError("--transport", "cuda_ipc joins GPUs, not host memory (--device host)");
@@ -118,6 +128,17 @@ void validate(const LinkOptions& options) {
 std::size_t LinkOptions::iterationsFor(std::size_t bytes) const {
   if (iterations > 0) return static_cast<std::size_t>(iterations);
   return std::clamp(kBytesPerSize / bytes, kFewestIterations, kMostIterations);
+}
+
+std::array<std::uint64_t, kSharedFlags.size()> sharedValues(const LinkOptions& options) {
+  return {options.sizes.min,
+          options.sizes.max,
+          options.sizes.factor,
+          static_cast<std::uint64_t>(options.iterations),
+          static_cast<std::uint64_t>(options.warmup),
+          options.registered ? 1U : 0U,
+          options.bandwidth ? 1U : 0U,
+          options.latency ? 1U : 0U};
 }
 
 ParsedLinkOptions parseLinkOptions(int argc, char** argv, bool speaks) {

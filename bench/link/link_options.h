@@ -1,7 +1,9 @@
 // The command line of link_perf.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +33,11 @@ struct LinkOptions {
   /// Timed messages of one size.
   std::size_t iterationsFor(std::size_t bytes) const;
 };
+
+/// What both ranks must be given alike: the flags, and their values in numbers (0 for a default, or "no").
+inline constexpr std::array<const char*, 8> kSharedFlags{"-b", "-e", "-f",    "-n",
+                                                         "-w", "-R", "-t bw", "-t lat"};
+std::array<std::uint64_t, kSharedFlags.size()> sharedValues(const LinkOptions& options);
 
 /// The options, or the status to exit with: 0 after --help, 2 after bad input. `speaks`: may print.
 struct ParsedLinkOptions {

@@ -17,8 +17,8 @@ namespace tutti::perf {
 /// One size of one test.
 struct LinkRow {
   std::size_t bytes = 0;
-  std::optional<Bandwidth> bandwidth;
-  std::optional<IterationStats> latency;
+  std::optional<Bandwidth> bandwidth = {};
+  std::optional<IterationStats> latency = {};
   std::uint64_t wrong = 0;
 };
 

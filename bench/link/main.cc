@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -43,6 +45,28 @@ std::optional<std::size_t> launchedRank() {
   return std::nullopt;
 }
 
+/// Of the ranks that one tutti-run shows, the first one: what is wrong with the arguments is so on all of
+/// them.
+bool speaks() {
+  const char* const rank = std::getenv("TUTTI_RANK");
+  return rank == nullptr || std::string_view(rank).empty() || std::string_view(rank) == "0";
+}
+
+/// Both ranks have to send and await the same. Throws std::invalid_argument that says where they differ.
+void requireAgreement(const LinkOptions& options, device::Exchange& exchange) {
+  const std::array own = sharedValues(options);
+  const std::vector<std::uint64_t> all = exchange.gather(std::span<const std::uint64_t>(own));
+  std::string differences;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const std::uint64_t second = all[own.size() + i];
+    if (all[i] == second) continue;
+    differences += fmt::format("{}{}: rank 0 has {}, rank 1 has {}", differences.empty() ? "" : "; ",
+                               kSharedFlags[i], all[i], second);
+  }
+  if (!differences.empty())
+    throw std::invalid_argument(fmt::format("the ranks were started differently: {}", differences));
+}
+
 /// One rank's part of a run, in a thread of its own. Returns the exit status.
 class LinkRank {
  public:
@@ -64,8 +88,7 @@ class LinkRank {
 
  private:
   int fail(const std::string& message, int status) {
-    // What is wrong with the arguments is so on both ranks.
-    if (status != kBadUsage || report_)
+    if (status != kBadUsage || report_ || speaks())
       sayError(fmt::format("link_perf: rank {}: {}", plan_.first_rank, message));
     if (report_) report_->fail(message);
     return status;
@@ -81,6 +104,7 @@ class LinkRank {
     std::vector<RankInfo> ranks;
     {
       device::Exchange exchange(seats);
+      requireAgreement(options_, exchange);
       ranks = gatherRankInfo(seats, exchange);
     }
     if (const std::size_t limit = largestMessage(ranks, kBuffers); options_.sizes.max > limit) {
@@ -172,9 +196,8 @@ int runRanks(const LinkOptions& options) {
 
 int run(int argc, char** argv) {
   const std::optional<std::size_t> rank = launchedRank();
-  const bool speaks = rank.value_or(0) == 0;
   try {
-    const ParsedLinkOptions parsed = parseLinkOptions(argc, argv, speaks);
+    const ParsedLinkOptions parsed = parseLinkOptions(argc, argv, speaks());
     if (!parsed.options) return parsed.exit_status;
     const LinkOptions& options = *parsed.options;
     askFor(options.medium);
@@ -193,7 +216,7 @@ int run(int argc, char** argv) {
     }
     return runRanks(options);
   } catch (const std::invalid_argument& error) {
-    if (speaks) sayError(fmt::format("link_perf: {}", error.what()));
+    if (speaks()) sayError(fmt::format("link_perf: {}", error.what()));
     return kBadUsage;
   } catch (const std::system_error& error) {
     sayError(fmt::format("link_perf: {}", error.what()));

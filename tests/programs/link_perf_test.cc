@@ -95,13 +95,32 @@ TEST(LinkPerf, RefusesATransportThatTheRanksDoNotHave) {
       contains(result.err, "--transport tcp: these two ranks are joined by shm; start them on two hosts"));
 }
 
+TEST(LinkPerf, RanksThatWereStartedDifferentlyDoNotWaitForEachOther) {
+  // By a launcher that gives the second rank, on another host, its own line.
+  const CommandResult result =
+      runCommand({binary("tutti-run"), "-n", "2", "sh", "-c",
+                  "[ $TUTTI_RANK = 0 ] || more='-n 7'; exec \"$0\" -e 64 -n 5 $more", binary("link_perf")});
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_TRUE(contains(result.err, "the ranks were started differently: -n: rank 0 has 5, rank 1 has 7"));
+}
+
+TEST(LinkPerf, ARankOfAnotherHostIsNotSilentAboutItsArguments) {
+  const CommandResult result =
+      runCommand({binary("link_perf"), "--nonsense"}, {{"RANK", "1"}, {"WORLD_SIZE", "2"}});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_TRUE(contains(result.err, "--nonsense"));
+}
+
 TEST(LinkPerf, RefusesBadArguments) {
   const std::vector<std::pair<Arguments, std::string>> bad{
       {{"--transport", "pigeon"}, "pigeon is not a transport; there are: auto inproc shm tcp verbs cuda_ipc"},
       {{"-b", "0"}, "a message has at least one byte"},
       {{"-b", "2M", "-e", "1M"}, "more than the largest (-e)"},
       {{"-t", "ping"}, "ping is not a test"},
-      {{"--transport", "cuda_ipc", "--device", "host"}, "cuda_ipc joins GPUs"}};
+      {{"--transport", "cuda_ipc", "--device", "host"}, "cuda_ipc joins GPUs"},
+      {{"--transport", "shm", "--ib-dev", "mlx5_0"}, "--transport shm does not use"},
+      {{"--transport", "verbs", "--ib-dev", "a,b,c"}, "expected one name, or two"},
+      {{"--transport", "verbs", "--ib-dev", ","}, "--ib-dev"}};
   for (const auto& [arguments, words] : bad) {
     const CommandResult result = alone("link_perf", arguments);
     EXPECT_EQ(result.exit_code, 2) << words;
