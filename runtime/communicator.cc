@@ -90,8 +90,13 @@ Communicator::Communicator(Process& process, Settings settings, int nranks, cons
                           .id = id,
                           .rank = rank,
                           .gpus = gpus,
-                          .fail = [this](ncclResult_t code,
-                                         const std::string& text) { fail(code, text + silentText(wiring_)); },
+                          // Others read it, too: it has to say whose link it is about.
+                          .fail =
+                              [this](ncclResult_t code, const std::string& text) {
+                                const PeerInfo& self = wiring_.peers[static_cast<std::size_t>(rank_)];
+                                fail(code,
+                                     fmt::format("{}: {}{}", describe(self), text, silentText(wiring_)));
+                              },
                           .wake = [this] { gpu_work_->wake(); }})),
       states_(static_cast<std::size_t>(nranks)),
       scratch_(hostScratchBytes(nranks)),
@@ -113,7 +118,7 @@ Communicator::Communicator(Process& process, Settings settings, int nranks, cons
                                    wiring_.shape.slot_count, wiring_.shape.slot_bytes));
   for (const std::string& variable : settings_.ignored) {
     process_.log().write(LogLevel::info, rank_,
-                         variable + " names something that Tutti does not have; it is ignored");
+                         variable + " has no effect here, see docs/settings.md; it is ignored");
   }
   try {
     startWatching();

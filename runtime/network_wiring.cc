@@ -58,23 +58,39 @@ void NetworkWiring::connect(Bootstrap& bootstrap, RankStatus& line) {
       fmt::format("{}{} peer(s) on {} other host(s) by {}", wiring_.summary.empty() ? "" : ", ",
                   rankCount() - wiring_.locals.size(), wiring_.layout.hosts - 1, wiring_.network_name);
   if (has_rdma_) return;
+  warnOfTcp();
   wiring_.summary +=
       fmt::format(" (no RDMA: {})",
                   without->rank == request_.rank ? ports_.why_not : tutti::describe(*without) + " has none");
 }
 
+/// RDMA that was to be expected, and is not used, makes jobs slow: who looks into the log must find it.
+void NetworkWiring::warnOfTcp() const {
+  const bool is_expected =
+      std::ranges::any_of(wiring_.peers, &PeerInfo::has_rdma) || settings_.rdma.namesPorts();
+  if (ports_.ports != nullptr || !is_expected || settings_.network_choice == NetworkChoice::sockets) return;
+  logAt(LogLevel::warn)(
+      fmt::format("this rank can use no RDMA port, so TCP carries what goes to other hosts: {}. Correct that "
+                  "(tutti-doctor tells more), or set NCCL_NET=Socket where TCP is meant",
+                  ports_.why_not));
+}
+
 /// RDMA is used where all ranks can. Throws Error where one cannot, and one will have nothing else.
 const PeerInfo* NetworkWiring::rankWithoutRdma() const {
-  const auto without =
-      std::ranges::find_if(wiring_.peers, [](const PeerInfo& peer) { return !peer.has_rdma; });
+  auto without = std::ranges::find_if(wiring_.peers, [](const PeerInfo& peer) { return !peer.has_rdma; });
   if (without == wiring_.peers.end()) return nullptr;
   const PeerInfo& self = wiring_.peers[static_cast<std::size_t>(request_.rank)];
   const auto needs = std::ranges::find_if(wiring_.peers, &PeerInfo::needs_rdma);
   if (needs == wiring_.peers.end()) return self.has_rdma ? &*without : &self;
-  throw Error(ncclSystemError,
-              fmt::format("{} has NCCL_NET=IB, but {} has no RDMA port{}. Unset NCCL_NET, and TCP is used",
-                          tutti::describe(*needs), tutti::describe(*without),
-                          self.has_rdma ? "" : fmt::format("; here: {}", ports_.why_not)));
+  if (!self.has_rdma) without = wiring_.peers.begin() + request_.rank;  // whose reason is known here
+  const std::string lacks = needs == without
+                                ? "but can use no RDMA port"
+                                : fmt::format("but {} can use no RDMA port", tutti::describe(*without));
+  throw Error(
+      ncclSystemError,
+      fmt::format("{} has NCCL_NET=IB, {}{}. Correct that there (tutti-doctor tells more), or unset "
+                  "NCCL_NET, and TCP is used",
+                  tutti::describe(*needs), lacks, self.has_rdma ? "" : fmt::format(": {}", ports_.why_not)));
 }
 
 NetworkOptions NetworkWiring::options() const {

@@ -35,6 +35,7 @@ class NetworkWiring {
 
  private:
   const PeerInfo* rankWithoutRdma() const;
+  void warnOfTcp() const;
   RdmaNetwork* connectByRdma();
   void connectByTcp(Bootstrap& bootstrap);
   NetworkOptions options() const;

@@ -39,7 +39,10 @@ const Settings& Process::settings() {
 
 const Settings& Process::readOnce() {
   const std::scoped_lock lock(mutex_);
-  if (!settings_) settings_ = readSettings([](const char* name) { return std::getenv(name); });
+  if (!settings_) {
+    settings_ = readSettings([](const char* name) { return std::getenv(name); });
+    std::ranges::move(unreadVariables(environ), std::back_inserter(settings_->ignored));
+  }
   return *settings_;
 }
 

@@ -249,7 +249,9 @@ constexpr Row kRows[] = {
      }},
     {{"NCCL_IB_DISABLE", "0", "1: RDMA is not used"},
      [](Settings& s, const Row& r, std::string_view v) {
-       if (wholeNumber(r, v, 0, 1) == 1) s.network_choice = NetworkChoice::sockets;
+       if (wholeNumber(r, v, 0, 1) == 0) return;
+       if (s.network_choice == NetworkChoice::rdma) refuse(r, v, "0, since NCCL_NET=IB demands RDMA");
+       s.network_choice = NetworkChoice::sockets;
      }},
     {{"NCCL_IB_HCA", "",
       "RDMA devices to use: names or prefixes, each perhaps with :PORT, separated by commas; = before them "
@@ -323,6 +325,25 @@ std::span<const SettingRow> settingRows() {
     return result;
   }();
   return rows;
+}
+
+std::vector<std::string> unreadVariables(const char* const* environment) {
+  // Read elsewhere: by launchers, programs, emulation and tests.
+  constexpr std::array<std::string_view, 9> kOthers{"TUTTI_RANK",   "TUTTI_WORLD_SIZE", "TUTTI_ID_FILE",
+                                                    "TUTTI_EMULAT", "TUTTI_TEST_",      "TUTTI_CHAOS_",
+                                                    "TUTTI_SIM_",   "TUTTI_GUEST_",     "NCCL_TESTS_"};
+  std::vector<std::string> names;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    const std::string_view name = entry.substr(0, entry.find('='));
+    if (!name.starts_with("NCCL_") && !name.starts_with("TUTTI_")) continue;
+    if (std::ranges::find(kRows, name, &Row::name) != std::end(kRows)) continue;
+    if (std::ranges::any_of(kOthers, [&](std::string_view other) { return name.starts_with(other); }))
+      continue;
+    names.emplace_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
 }
 
 Settings readSettings(const std::function<const char*(const char*)>& get) {

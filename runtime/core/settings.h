@@ -58,6 +58,12 @@ struct RdmaSettings {
   std::uint32_t queue_pairs = 1;   ///< of each link
   bool gpu_slots = true;           ///< in the memory of GPUs, where devices reach it
   bool dma_buf = true;             ///< devices may reach it by dma-buf
+
+  /// Whether somebody said which ports to use: then there should be some.
+  bool namesPorts() const {
+    return !hca.empty() || gid_index >= 0 || !address_family.empty() || !address_range.empty() ||
+           pkey_index > 0;
+  }
 };
 
 /// The settings of a process, read once from the environment.
@@ -75,7 +81,7 @@ struct Settings {
   RdmaSettings rdma;
   LogLevel log_level = LogLevel::none;
   std::string log_file;              ///< empty: standard error
-  std::vector<std::string> ignored;  ///< variables of NCCL whose value has no counterpart here
+  std::vector<std::string> ignored;  ///< variables of NCCL's and of ours that change nothing here
 };
 
 /// One row of the table, from which docs/settings.md is checked.
@@ -85,6 +91,10 @@ struct SettingRow {
   std::string_view meaning;
 };
 std::span<const SettingRow> settingRows();
+
+/// Variables named NCCL_* and TUTTI_* that nothing here reads, misspelt ones among them. `environment`:
+/// NAME=VALUE, then nullptr.
+std::vector<std::string> unreadVariables(const char* const* environment);
 
 /// Reads all settings. `get` returns a variable's value or nullptr.
 /// Throws Error(ncclInvalidUsage) that names the variable, its value and what is accepted.

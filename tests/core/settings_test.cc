@@ -71,6 +71,19 @@ TEST(Settings, WrongValuesAreRefusedByName) {
   }
 }
 
+TEST(Settings, RdmaIsNotDemandedAndForbiddenAtOnce) {
+  EXPECT_EQ(read({{"NCCL_IB_DISABLE", "1"}}).network_choice, NetworkChoice::sockets);
+  EXPECT_EQ(read({{"NCCL_NET", "IB"}, {"NCCL_IB_DISABLE", "0"}}).network_choice, NetworkChoice::rdma);
+  try {
+    read({{"NCCL_NET", "IB"}, {"NCCL_IB_DISABLE", "1"}});
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("NCCL_IB_DISABLE=\"1\": expected 0, since NCCL_NET=IB"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(Settings, NumbersOutOfRangeAreRefusedWithTheRange) {
   struct Range {
     const char* name;
@@ -106,6 +119,13 @@ TEST(Settings, GpuMemoryIsKeptFromDevicesByLevelsOfNccl) {
   const Settings other = read("PHB");
   EXPECT_TRUE(other.rdma.gpu_slots);
   EXPECT_EQ(other.ignored, std::vector<std::string>{"NCCL_NET_GDR_LEVEL"});
+}
+
+TEST(Settings, VariablesThatNothingReadsAreNamed) {
+  const char* environment[] = {
+      "TUTTI_TIMEOT=3", "TUTTI_TIMEOUT=3",       "NCCL_P2P_DISABLE=1", "NCCL_DEBUG=INFO",
+      "PATH=/NCCL_BIN", "TUTTI_EMULATED_GPUS=2", "TUTTI_RANK=0",       nullptr};
+  EXPECT_EQ(unreadVariables(environment), (std::vector<std::string>{"NCCL_P2P_DISABLE", "TUTTI_TIMEOT"}));
 }
 
 TEST(Settings, EveryOneIsDocumented) {

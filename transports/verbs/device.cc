@@ -183,6 +183,7 @@ VerbsPorts findVerbsPorts(const RdmaSettings& settings) {
     return found;
   }
   std::vector<std::string> problems;
+  std::vector<std::string> left_out;
   for (int i = 0; i < count; ++i) {
     const std::string name = verbs->get_device_name(devices[i]);
     try {
@@ -194,7 +195,7 @@ VerbsPorts findVerbsPorts(const RdmaSettings& settings) {
       }
       for (int port = 1; port <= std::max(1, int{attributes.phys_port_cnt}); ++port) {
         if (!rule.allows(name, port)) {
-          problems.push_back(fmt::format("{}:{} is left out by NCCL_IB_HCA", name, port));
+          left_out.push_back(fmt::format("{}:{} is left out by NCCL_IB_HCA", name, port));
           continue;
         }
         VerbsPort read{.device = device, .number = static_cast<std::uint8_t>(port)};
@@ -210,7 +211,9 @@ VerbsPorts findVerbsPorts(const RdmaSettings& settings) {
     }
   }
   verbs->free_device_list(devices);
-  if (found.ports.empty()) found.why_not = fmt::format("{}", fmt::join(problems, "; "));
+  // Who left ports out knows it, and asks for the others.
+  if (found.ports.empty())
+    found.why_not = fmt::format("{}", fmt::join(problems.empty() ? left_out : problems, "; "));
   return found;
 }
 

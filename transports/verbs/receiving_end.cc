@@ -55,7 +55,7 @@ void ReceivingEnd::hear(const HelloLetter& hello) {
   Path path = choosePath(hello);
   if (path.port == nullptr) {
     return refuse(epoch_,
-                  fmt::format("no port of this host that is up has an address that goes with one of {} "
+                  fmt::format("no port of the receiver that is up has an address that goes with one of {} "
                               "(NCCL_IB_HCA, NCCL_IB_GID_INDEX, NCCL_IB_ADDR_FAMILY, NCCL_IB_ADDR_RANGE)",
                               textOf(hello.port)));
   }
@@ -144,7 +144,7 @@ void ReceivingEnd::hear(const ByeLetter& bye) {
 }
 
 void ReceivingEnd::lost(const std::string& problem, VerbsClock::time_point now) {
-  problem_ = path_.empty() ? problem : fmt::format("{}, {}", problem, path_);
+  problem_ = path_.empty() ? problem : fmt::format("{}: {}", path_, problem);
   drop();
   if (context_.is_retired(peer_.rank) || hasEnded()) {
     state_ = State::closed;
@@ -183,8 +183,8 @@ void ReceivingEnd::tend(VerbsClock::time_point now) {
   if (!outage_.exceeds(context_.recovery + kReceiverGrace, now)) return;
   close();
   context_.fail(
-      fmt::format("the RDMA connection from {} is lost, and was not made again for {} ms: {}. Are the ports "
-                  "of both hosts up and the cables in? TUTTI_NET_RECOVERY allows for longer interruptions",
+      fmt::format("the RDMA connection from {} is lost, and was not made again for {} ms (TUTTI_NET_RECOVERY "
+                  "allows for longer interruptions): {}",
                   peer_.name, context_.recovery.count(), problem_));
 }
 

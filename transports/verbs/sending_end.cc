@@ -45,6 +45,7 @@ const VerbsPort& SendingEnd::port() const {
 // Connecting.
 
 void SendingEnd::greet(VerbsClock::time_point now) {
+  path_.clear();  // what happens from here on is not about the old one
   const VerbsPort& port = this->port();
   const std::string why_not = port.whyNot();
   if (!why_not.empty()) return lost(why_not, now);
@@ -65,8 +66,7 @@ void SendingEnd::greet(VerbsClock::time_point now) {
     // Another port may do, or this one when it is back.
     if (context_.ports.size() == 1 && !outage_.isOn()) {
       close();
-      return context_.fail(
-          fmt::format("rank {} cannot connect to {} by RDMA: {}", context_.rank, peer_.name, error.what()));
+      return context_.fail(fmt::format("cannot connect to {} by RDMA: {}", peer_.name, error.what()));
     }
     return lost(error.what(), now);
   }
@@ -144,7 +144,9 @@ void SendingEnd::tend(VerbsClock::time_point now) {
   }
   if (now < next_step_) return;
   if (state_ == State::waiting) return greet(now);
-  lost(state_ == State::greeting ? "it does not answer" : "the peer's hardware address is not found", now);
+  lost(state_ == State::greeting ? "it does not answer. Are the ports of both hosts up, and the cables in?"
+                                 : "the peer's hardware address is not found",
+       now);
 }
 
 void SendingEnd::drop() {
@@ -157,7 +159,7 @@ void SendingEnd::drop() {
 }
 
 void SendingEnd::lost(const std::string& problem, VerbsClock::time_point now) {
-  problem_ = path_.empty() ? problem : fmt::format("{}, {}", problem, path_);
+  problem_ = path_.empty() ? problem : fmt::format("{}: {}", path_, problem);
   drop();
   if (context_.is_retired(peer_.rank)) {
     state_ = State::closed;
@@ -189,8 +191,9 @@ void SendingEnd::close() {
 
 std::string SendingEnd::failure() const {
   return fmt::format(
-      "no RDMA connection to {} for {} ms: {}. Are the ports of both hosts up and the cables in? "
-      "TUTTI_NET_RECOVERY allows for longer interruptions, NCCL_NET=Socket uses TCP",
+      "no RDMA connection to {} for {} ms (TUTTI_NET_RECOVERY allows for longer interruptions, "
+      "NCCL_NET=Socket "
+      "uses TCP): {}",
       peer_.name, context_.recovery.count(), problem_);
 }
 
