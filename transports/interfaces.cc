@@ -177,6 +177,8 @@ InterfaceChoice chooseInterfaces(const std::vector<Interface>& all, const Networ
                                                                  : "usable, another comes first"));
     if (refused.empty()) choice.usable.push_back(*candidate.interface);
   }
+  if (candidates.empty())
+    throw Error(ncclSystemError, "this host has no network interface that is up, not even loopback");
   if (choice.usable.empty()) {
     throw Error(ncclInvalidUsage,
                 fmt::format("no network interface is left by NCCL_SOCKET_IFNAME=\"{}\" and "

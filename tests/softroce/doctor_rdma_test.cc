@@ -44,8 +44,8 @@ void expectSays(const json& finding, const char* part, const std::string& what) 
 }
 
 /// Host 0 listens, host 1 calls it; both end with the same status.
-json meet(int expected_status) {
-  Command listener({"tutti-doctor", "--listen", "4711", "--wait", "60"}, host(0));
+json meet(int expected_status, const std::map<std::string, std::string>& listeners = host(0)) {
+  Command listener({"tutti-doctor", "--listen", "4711", "--wait", "60"}, listeners);
   EXPECT_TRUE(listener.waitForOutput("\n\n", seconds(30)));
   const std::string said = listener.output();
   const std::size_t at = said.find("--token ");
@@ -91,6 +91,13 @@ TEST(RdmaDoctor, PeersWriteBothWays) {
     EXPECT_TRUE(trial.at("large_arrived").get<bool>()) << trial;
     EXPECT_GT(trial.at("gbps").get<double>(), 0) << trial;
   }
+}
+
+TEST(RdmaDoctor, WhoUsesTcpIsToldApartFromWhoHasNoPort) {
+  auto by_tcp = host(0);
+  by_tcp["NCCL_NET"] = "Socket";
+  const json finding = about(meet(1, by_tcp), "ports").at(0);
+  expectSays(finding, "seen", "the listener: NCCL_NET=Socket or NCCL_IB_DISABLE=1");
 }
 
 TEST(RdmaDoctor, AFirewallAgainstRoceIsFoundOnTheRightSide) {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "tools/doctor/judge_peer.h"
-#include "tools/doctor/peer_json.h"
+#include "tools/doctor/peer/judge_peer.h"
+#include "tools/doctor/peer/peer_json.h"
 #include "tools/doctor/report.h"
 
 namespace tutti::doctor {
@@ -54,9 +54,10 @@ TEST(JudgePeers, WhatFailsOneWayOnlyIsTheFaultOfOneSide) {
 
 TEST(JudgePeers, EveryOutcomeOfTcpHasItsRemedy) {
   for (const auto& [outcome, says] :
-       {std::pair(TcpOutcome::no_route, "add a route"), std::pair(TcpOutcome::refused, "rejects them"),
-        std::pair(TcpOutcome::stranger, "NAT"), std::pair(TcpOutcome::stalls, "same MTU"),
-        std::pair(TcpOutcome::failed, "ip route get 10.0.0.2"),
+       {std::pair(TcpOutcome::no_route, "add a route"), std::pair(TcpOutcome::no_route, "firewalld"),
+        std::pair(TcpOutcome::cut, "then the connection broke off"),
+        std::pair(TcpOutcome::refused, "rejects them"), std::pair(TcpOutcome::stranger, "NAT"),
+        std::pair(TcpOutcome::stalls, "same MTU"), std::pair(TcpOutcome::failed, "ip route get 10.0.0.2"),
         std::pair(TcpOutcome::untried, "not tried")}) {
     PeerFacts facts = goodFacts();
     facts.to_listener.outcome = outcome;
@@ -97,7 +98,10 @@ TEST(JudgePeers, ARailIsJudgedByWhatArrivedAndWhatWasAcknowledged) {
   rail.to_caller.problem = "m0:1: the limit of locked memory is 64 KiB";
   expectSays(badOnes(facts), "locked memory is 64 KiB");
   rail.listener.clear();
-  expectSays(badOnes(facts), "no port of b has an address");
+  expectSays(badOnes(facts, Level::failure), "no port of b (10.0.0.2) has an address");
+  facts.rails.push_back(goodFacts().rails[0]);
+  EXPECT_EQ(badOnes(facts, Level::failure), "");
+  expectSays(badOnes(facts), "no port of b (10.0.0.2) has an address");
 }
 
 TEST(JudgePeers, RdmaOnOneSideOnlyIsAWarning) {
@@ -123,6 +127,18 @@ TEST(JudgePeers, ABrokenConversationIsAFailure) {
   PeerFacts facts = goodFacts();
   facts.ended = "the other doctor was silent for 20 s";
   expectSays(badOnes(facts, Level::failure), "silent for 20 s");
+  // Where everything falls silent, large frames are not to blame.
+  facts.to_listener.outcome = TcpOutcome::stalls;
+  EXPECT_EQ(badOnes(facts).find("MTU"), std::string::npos) << badOnes(facts);
+  expectSays(badOnes(facts), "whether the link stays up");
+}
+
+TEST(JudgePeers, LoopbackIsNoAddressForOthers) {
+  PeerFacts facts = goodFacts();
+  facts.listener.address = "127.0.0.1";
+  facts.to_listener.outcome = TcpOutcome::refused;
+  expectSays(badOnes(facts), "on b (127.0.0.1): name the interface that leads to a (10.0.0.1)");
+  EXPECT_EQ(badOnes(facts).find("packet filter"), std::string::npos) << badOnes(facts);
 }
 
 TEST(PeerJson, WhatWasSaidIsWhatIsHeard) {

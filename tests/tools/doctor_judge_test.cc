@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <string>
 
-#include "tools/doctor/gather.h"
-#include "tools/doctor/judge.h"
+#include "tools/doctor/host/gather.h"
+#include "tools/doctor/host/judge.h"
 #include "tools/doctor/report.h"
 #include "transports/socket_address.h"
 
@@ -67,10 +67,21 @@ TEST(JudgeHost, AGoodOneHasNothingToDo) {
 }
 
 TEST(JudgeHost, AVariableThatIsRefusedIsAFailure) {
-  HostFacts facts{.settings_problem = "TUTTI_SLOTS=\"x\": expected a number"};
-  const Finding finding = about(judgeSettings(facts), "environment");
-  EXPECT_EQ(finding.level, Level::failure);
-  expectSays(finding.seen, "TUTTI_SLOTS");
+  HostFacts facts{.settings_problems = {"TUTTI_SLOTS=\"x\": expected a number", "NCCL_IB_HCA: \"y\": no"}};
+  const Findings findings = judgeSettings(facts);
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_EQ(exitStatus(findings), 2);
+  // What is to be done names the variable: it is all that the end of the report shows.
+  expectSays(findings[0].todo, "correct TUTTI_SLOTS:");
+  expectSays(findings[1].todo, "correct NCCL_IB_HCA:");
+}
+
+TEST(JudgeHost, FaultsForTestsAreNoSettingsOfAJob) {
+  HostFacts facts;
+  facts.settings.network.faults = "cut:at=1";
+  const Finding finding = about(judgeSettings(facts), "TUTTI_FAULTS");
+  EXPECT_EQ(finding.level, Level::warning);
+  expectSays(finding.todo, "unset TUTTI_FAULTS");
 }
 
 TEST(JudgeNetwork, NothingUsableIsAFailureInTheLibrarysWords) {
@@ -160,6 +171,25 @@ TEST(JudgeRdma, GidsThatReachLittle) {
   Settings settings;
   settings.rdma.gid_index = 0;
   expectSays(about(judgeRdma(facts, settings), "GID of mlx5_0:1").todo, "unset NCCL_IB_GID_INDEX");
+}
+
+TEST(JudgeRdma, WhereNoneIsUsedTheCauseIsToldOnceWithItsRemedy) {
+  RdmaFacts facts = goodRdma();
+  facts.usable.clear();
+  facts.ports.push_back(facts.ports[0]);
+  facts.ports[1].name = "mlx5_1:1";
+  facts.why_none = "mlx5_0:1 has no GID; mlx5_1:1 has no GID";
+  for (RdmaPort& port : facts.ports) port.why_not = port.name + " has no GID";
+  const Findings by_port = judgeRdma(facts, {});
+  expectSays(about(by_port, "devices").seen, "port by port");
+  expectSays(about(by_port, "devices").todo, "NCCL_IB_GID_INDEX");
+  expectSays(about(by_port, "port mlx5_1:1").seen, "mlx5_1:1 has no GID");
+  EXPECT_EQ(about(by_port, "port mlx5_1:1").level, Level::note);
+  for (RdmaPort& port : facts.ports) port.is_wanted = false;
+  Settings settings;
+  settings.rdma.hca = "mlx4";
+  expectSays(about(judgeRdma(facts, settings), "devices").seen, "NCCL_IB_HCA=mlx4 leaves out all ports");
+  expectRemedies(judgeRdma(facts, settings));
 }
 
 TEST(JudgeRdma, PortsThatAreNotUsedSayWhy) {

@@ -144,6 +144,8 @@ TEST_F(DoctorPeers, AnInterfaceThatLeadsElsewhereIsNamed) {
   expectSays(back, "todo", "ip route get 10.99.0.1");
 }
 
+constexpr const char* kWrongToken = "62b246136d47bf2e0a77feaf";
+
 TEST_F(DoctorPeers, WhoDoesNotGetThroughIsToldWhy) {
   Namespaces hosts(2);
   const auto call = [&](const std::string& token) {
@@ -154,12 +156,12 @@ TEST_F(DoctorPeers, WhoDoesNotGetThroughIsToldWhy) {
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_NE(result.out.find(what), std::string::npos) << result.out << result.err;
   };
-  says(call("12"), "nobody listens");
+  says(call(kWrongToken), "nobody listens");
   {
     const auto listener = hosts.start(
         0, {"sh", "-c", "exec \"$0\" --listen 4711 --wait 3 --json 2>&1", programFolder() + "/tutti-doctor"});
     ASSERT_TRUE(listener->waitForOutput("--token", seconds(20)));
-    says(call("12"), "does not know the token");
+    says(call(kWrongToken), "does not know the token");
     const CommandResult heard = listener->wait(seconds(60));
     const json document = json::parse(heard.out.substr(heard.out.find('{')), nullptr, false);
     ASSERT_FALSE(document.is_discarded()) << heard.out;
@@ -167,14 +169,35 @@ TEST_F(DoctorPeers, WhoDoesNotGetThroughIsToldWhy) {
     expectSays(document.at("findings").at(0), "seen", "1 connection(s) did not know the token");
   }
   hosts.setOpenPorts(0, {}, "DROP");
-  says(call("12"), "no answer");
-  says(hosts.run(1, {"tutti-doctor", "--peer", "10.200.0.1", "--token", "12", "--json"}), "no way to it");
+  says(call(kWrongToken), "no answer");
+  says(hosts.run(1, {"tutti-doctor", "--peer", "10.200.0.1", "--token", kWrongToken, "--json"}),
+       "no way to it");
 }
 
 NetAddress listenerAddress() {
   NetAddress address = *parseNumericHost(Namespaces::address(0));
   address.port = 4711;
   return address;
+}
+
+TEST_F(DoctorPeers, TheListenersPortIsKnownBeforehand) {
+  const Namespaces hosts(1);
+  const CommandResult result = hosts.run(0, {"tutti-doctor", "--listen", "--wait", "1"});
+  EXPECT_NE(announced(result.out).find(Namespaces::address(0) + ":29400 "), std::string::npos) << result.out;
+}
+
+TEST_F(DoctorPeers, ADoctorThatIsEndedIsNotAFaultOfTheFrames) {
+  const Namespaces hosts(2);
+  const auto listener = hosts.start(0, {"tutti-doctor", "--listen", "4711", "--wait", "30"});
+  ASSERT_TRUE(listener->waitForOutput("\n\n", seconds(20)));
+  // What a peer that is gone sends: a reset, here in answer to the first large frame.
+  const CommandResult rule =
+      hosts.run(0, {"iptables", "-w", "-I", "INPUT", "-p", "tcp", "-m", "length", "--length", "1400:65535",
+                    "-j", "REJECT", "--reject-with", "tcp-reset"});
+  ASSERT_EQ(rule.exit_code, 0) << rule.err;
+  const CommandResult caller = hosts.run(1, words(announced(listener->output())));
+  EXPECT_NE(flat(caller.out).find("then the connection broke off"), std::string::npos) << caller.out;
+  EXPECT_EQ(caller.out.find("MTU"), std::string::npos) << caller.out;
 }
 
 TEST_F(DoctorPeers, ASilentStrangerHoldsUpNobodyForLong) {

@@ -56,6 +56,49 @@ TEST(Doctor, TheEnvironmentOfTheJobCounts) {
             std::string::npos);
 }
 
+TEST(Doctor, EveryWrongVariableIsNamedAtOnce) {
+  const CommandResult result =
+      runCommand({"tutti-doctor", "--json"}, {{"TUTTI_SLOTS", "many"},
+                                              {"TUTTI_FAULTS", "nonsense"},
+                                              {"TUTTI_SECRET_FILE", "/nowhere/secret"},
+                                              {"TUTTI_TIMEOT", "3"}});
+  const json document = parsed(result);
+  EXPECT_EQ(result.exit_code, 2);
+  const std::string environment = about(document, "environment").dump();
+  for (const char* variable : {"TUTTI_SLOTS", "TUTTI_FAULTS", "TUTTI_TIMEOT"})
+    EXPECT_NE(environment.find(variable), std::string::npos) << variable << environment;
+  EXPECT_NE(about(document, "rendezvous").dump().find("/nowhere/secret"), std::string::npos);
+}
+
+TEST(Doctor, WrongSettingsOfRdmaAreFindingsWhereThereIsNoDevice) {
+  if (!TUTTI_HAVE_VERBS) GTEST_SKIP() << "this Tutti was built without RDMA";
+  for (const auto& [name, value] :
+       {std::pair("NCCL_IB_HCA", "a:b"), std::pair("NCCL_IB_ADDR_RANGE", "10.0.0.0/40")}) {
+    const CommandResult result = runCommand({"tutti-doctor", "--json"}, {{name, value}});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(about(parsed(result), "environment").dump().find(name), std::string::npos) << result.out;
+  }
+}
+
+TEST(Doctor, AReportThatIsLostIsAnError) {
+  for (const char* json : {"", "--json"}) {
+    const CommandResult result =
+        runCommand({"sh", "-c", "exec \"$0\" $1 >/dev/full", programFolder() + "/tutti-doctor", json});
+    EXPECT_EQ(result.exit_code, 2) << json;
+    EXPECT_NE(result.err.find("No space left"), std::string::npos) << result.err;
+  }
+}
+
+TEST(Doctor, WhoCannotTakePartSaysSoInADocumentToo) {
+  for (const std::string& task : {std::string("--listen"), std::string("--peer=10.0.0.1")}) {
+    std::vector<std::string> command{"tutti-doctor", task, "--json"};
+    if (task != "--listen") command.push_back("--token=62b246136d47bf2e0a77feaf");
+    const CommandResult result = runCommand(command, {{"NCCL_SOCKET_IFNAME", "=nowhere7"}});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(about(parsed(result), "this host").dump().find("nowhere7"), std::string::npos) << result.out;
+  }
+}
+
 TEST(Doctor, LimitsAreThoseOfTheCaller) {
   const CommandResult result =
       runCommand({"sh", "-c", "ulimit -n 100; exec \"$0\" --json", programFolder() + "/tutti-doctor"});
@@ -70,6 +113,8 @@ TEST(Doctor, BadUsageIsToldApartFromFindings) {
                                                     {"--peer", "a"},
                                                     {"--listen", "--peer", "a"},
                                                     {"--wait", "3"},
+                                                    {"--peer", "a", "--token", "12"},
+                                                    {"--peer", "a:0", "--token", "62b246136d47bf2e0a77feaf"},
                                                     {"extra"}}) {
     std::vector<std::string> command{"tutti-doctor"};
     command.insert(command.end(), arguments.begin(), arguments.end());

@@ -1,17 +1,22 @@
 // tutti-doctor: what stands in the way of a job on this host, or between two. See --help.
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <nlohmann/json.hpp>
 
-#include "tools/doctor/gather.h"
-#include "tools/doctor/host_name.h"
-#include "tools/doctor/judge.h"
+#include "tools/doctor/host/gather.h"
+#include "tools/doctor/host/judge.h"
 #include "tools/doctor/options.h"
-#include "tools/doctor/peer_check.h"
-#include "tools/doctor/peer_json.h"
+#include "tools/doctor/peer/judge_peer.h"
+#include "tools/doctor/peer/peer_check.h"
+#include "tools/doctor/peer/peer_json.h"
 #include "tools/doctor/report.h"
+#include "tools/doctor/system.h"
+#include "tutti/error.h"
 
 namespace tutti::doctor {
 namespace {
@@ -27,18 +32,25 @@ int checkHost(const Options& options) {
   return exitStatus(findings);
 }
 
-void announce(const std::string& line, bool json) {
+void announce(const std::string& line, const Options& options) {
   // One document is all that standard output may hold then.
-  std::FILE* const out = json ? stderr : stdout;
-  fmt::print(out, "On the other host:\n  {}\n\n", line);
+  std::FILE* const out = options.json ? stderr : stdout;
+  const auto patience = std::chrono::duration_cast<std::chrono::seconds>(options.patience);
+  fmt::print(out, "On the other host, within {} s:\n  {}\n\n", patience.count(), line);
   std::fflush(out);
 }
 
+PeerResult meetPeer(const Options& options) {
+  try {
+    if (options.task == Task::peer) return callPeer(options);
+    return listenForPeer(options, [&](const std::string& line) { announce(line, options); });
+  } catch (const Error& error) {
+    return {.findings = {judgeNoStart(error.what())}};
+  }
+}
+
 int checkPeer(const Options& options) {
-  const PeerResult result =
-      options.task == Task::listen
-          ? listenForPeer(options, [&](const std::string& line) { announce(line, options.json); })
-          : callPeer(options);
+  const PeerResult result = meetPeer(options);
   if (options.json) {
     auto json = toJson(hostName(), "peer", result.findings);
     if (result.have_met) json["measured"] = toJson(result.facts);
@@ -64,7 +76,10 @@ int main(int argc, char** argv) {
   try {
     const auto [options, exit_status] = parseOptions(argc, argv);
     if (!options) return exit_status;
-    return options->task == Task::host ? checkHost(*options) : checkPeer(*options);
+    const int found = options->task == Task::host ? checkHost(*options) : checkPeer(*options);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return found;
+    fmt::print(stderr, "tutti-doctor: the report cannot be written: {}\n", std::strerror(errno));
+    return kFailed;
   } catch (const std::exception& error) {
     fmt::print(stderr, "tutti-doctor: {}\n", error.what());
     return kFailed;

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <memory>
 
 #include "nccl.h"
+#include "tools/doctor/peer/conversation.h"
+#include "tutti/error.h"
 
 namespace tutti::doctor {
 namespace {
@@ -46,12 +50,33 @@ std::string versionText() {
                      NCCL_PATCH);
 }
 
+/// HOST, HOST:PORT, ADDRESS, [IPv6]:PORT. Throws Error in words.
+HostAndPort parsePeer(const std::string& text) {
+  if (parseNumericHost(text)) return {.host = text, .port = kDefaultPort};
+  const bool has_port = text.find(':') != std::string::npos && !text.ends_with("]");
+  return parseHostAndPort(has_port ? text : fmt::format("{}:{}", text, kDefaultPort), "--peer");
+}
+
+ParsedOptions refuse(const char* why) {
+  fmt::print(stderr, "tutti-doctor: {}\nTry 'tutti-doctor --help'.\n", why);
+  return {std::nullopt, kBadUsage};
+}
+
+/// What CLI11 asks: the complaint, empty for none.
+std::string complainOfToken(const std::string& text) {
+  const bool is_hex = std::ranges::all_of(text, [](unsigned char c) { return std::isxdigit(c) != 0; });
+  return is_hex && text.size() == kTokenDigits
+             ? ""
+             : fmt::format("expected the {} hexadecimal digits that the listener printed", kTokenDigits);
+}
+
 }  // namespace
 
 ParsedOptions parseOptions(int argc, char** argv) {
   Options options;
   int port = kDefaultPort;
   int wait = 600;
+  std::string peer_text;
 
   CLI::App app{kDescription};
   app.formatter(std::make_shared<HelpFormatter>());
@@ -60,12 +85,13 @@ ParsedOptions parseOptions(int argc, char** argv) {
   app.add_flag("--json", options.json, "one JSON document instead of text");
   auto* listen = app.add_option("--listen", port, "wait for a peer, on PORT; 0: any free one");
   listen->expected(0, 1)
+      ->default_str(std::to_string(kDefaultPort))  // what stands for PORT where none is given
       ->option_text(fmt::format("[PORT={}]", kDefaultPort))
       ->check(CLI::Range(0, kHighestPort));
-  auto* peer = app.add_option("--peer", options.peer, "the host where a doctor listens");
+  auto* peer = app.add_option("--peer", peer_text, "the host where a doctor listens");
   peer->option_text("HOST[:PORT]")->excludes(listen);
   auto* token = app.add_option("--token", options.token, "what the listener printed");
-  token->option_text("TOKEN")->needs(peer);
+  token->option_text("TOKEN")->needs(peer)->check(complainOfToken);
   peer->needs(token);
   app.add_option("--wait", wait, "how long the listener waits for a peer (600)")
       ->option_text("SECONDS")
@@ -74,11 +100,13 @@ ParsedOptions parseOptions(int argc, char** argv) {
 
   try {
     app.parse(argc, argv);
+    if (peer->count() > 0) options.peer = parsePeer(peer_text);
   } catch (const CLI::Success& success) {  // --help and --version
     return {std::nullopt, app.exit(success)};
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "tutti-doctor: {}\nTry 'tutti-doctor --help'.\n", error.what());
-    return {std::nullopt, kBadUsage};
+    return refuse(error.what());
+  } catch (const Error& error) {
+    return refuse(error.what());
   }
   if (listen->count() > 0) options.task = Task::listen;
   if (peer->count() > 0) options.task = Task::peer;

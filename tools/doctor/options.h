@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "transports/socket_address.h"
+
 namespace tutti::doctor {
 
 inline constexpr std::uint16_t kDefaultPort = 29400;
@@ -16,7 +18,7 @@ struct Options {
   Task task = Task::host;
   bool json = false;
   std::uint16_t port = kDefaultPort;            ///< to listen on; 0: any
-  std::string peer;                             ///< HOST or HOST:PORT
+  HostAndPort peer;                             ///< where the other doctor listens
   std::string token;                            ///< hexadecimal; what the listener printed
   std::chrono::milliseconds patience{600'000};  ///< for a peer to come
 };

@@ -84,7 +84,9 @@ std::string summary(const Findings& findings) {
     for (const Finding& finding : findings) {
       if (finding.level != level) continue;
       const std::string head = fmt::format("  {:<{}}  ", nameOf(level), kLevelWidth);
-      text += head + wrapped(fmt::format("{}: {}", finding.check, finding.todo), head.size()) + '\n';
+      text += head +
+              wrapped(fmt::format("{}, {}: {}", finding.area, finding.check, finding.todo), head.size()) +
+              '\n';
     }
   }
   return text;

@@ -1,0 +1,79 @@
+#include "tools/doctor/host/gather.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <functional>
+#include <iterator>
+#include <set>
+#include <string>
+
+#include "runtime/bootstrap/id_source.h"
+#include "runtime/log.h"
+#include "tools/doctor/system.h"
+#include "transports/faulty/faulty_wire.h"
+#include "tutti/error.h"
+
+namespace tutti::doctor {
+
+namespace {
+
+/// The library refuses the first wrong variable; a person wants to hear of all.
+void readEnvironment(HostFacts& facts) {
+  std::set<std::string, std::less<>> wrong;
+  std::string asked;
+  for (;;) {
+    try {
+      facts.settings = readSettings([&](const char* name) -> const char* {
+        asked = name;
+        return wrong.contains(asked) ? nullptr : std::getenv(name);
+      });
+      break;
+    } catch (const Error& error) {
+      facts.settings_problems.emplace_back(error.what());
+      if (!wrong.insert(asked).second) return;  // a default cannot be wrong
+    }
+  }
+  std::ranges::move(unreadVariables(environ), std::back_inserter(facts.settings.ignored));
+  try {
+    parseFaults(facts.settings.network.faults);
+  } catch (const Error& error) {
+    facts.settings_problems.emplace_back(error.what());
+    facts.settings.network.faults.clear();
+  }
+}
+
+/// Whether ranks could join by NCCL_COMM_ID, and by the secret; empty: they could.
+std::string joiningProblem(const NetworkSettings& settings) {
+  if (settings.comm_id.empty() && settings.secret_file.empty()) return "";
+  // A program may have another place to meet than NCCL_COMM_ID; the secret is the same.
+  const std::string where = settings.comm_id.empty() ? "127.0.0.1:1" : settings.comm_id;
+  Log log(LogLevel::none, "");
+  try {
+    agreedUniqueId(where, "NCCL_COMM_ID", settings, log);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+HostFacts gather() {
+  HostFacts facts{.host = hostName()};
+  readEnvironment(facts);
+  facts.joining_problem = joiningProblem(facts.settings.network);
+  // Before libraries start threads: these fork.
+  facts.isolation = gatherIsolation();
+  facts.gpu = gatherGpu(facts.settings.device);
+  facts.network = gatherNetwork(facts.settings.network);
+  if (facts.settings.network_choice != NetworkChoice::sockets) facts.rdma = gatherRdma(facts.settings.rdma);
+  if (!facts.rdma.refused.empty()) facts.settings_problems.push_back(facts.rdma.refused);
+  facts.limits = gatherLimits(facts.settings.links);
+  facts.pci = gatherPci();
+  return facts;
+}
+
+}  // namespace tutti::doctor
