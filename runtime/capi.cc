@@ -58,6 +58,8 @@ TUTTI_API(const char*, ncclGetLastError, ncclComm_t) {
   return text.data();
 }
 
+TUTTI_API(void, ncclResetDebugInit, void) {}
+
 TUTTI_API(ncclResult_t, ncclGetUniqueId, ncclUniqueId* uniqueId) {
   return guarded([&] {
     requirePointer("ncclGetUniqueId", "uniqueId", uniqueId);

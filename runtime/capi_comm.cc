@@ -173,6 +173,22 @@ TUTTI_API(ncclResult_t, ncclCommInitRankConfig, ncclComm_t* comm, int nranks, nc
   return initRank("ncclCommInitRankConfig", comm, {.nranks = nranks, .id = commId, .rank = rank}, config);
 }
 
+TUTTI_API(ncclResult_t, ncclCommInitRankScalable, ncclComm_t* newcomm, int nranks, int myrank, int nId,
+          ncclUniqueId* commIds, ncclConfig_t* config) {
+  constexpr const char* kFunction = "ncclCommInitRankScalable";
+  const ncclResult_t checked = recorded([&] {
+    requirePointer(kFunction, "newcomm", newcomm);
+    *newcomm = nullptr;
+    requirePointer(kFunction, "commIds", commIds);
+    if (nId >= 1 && nId <= nranks) return;
+    throw Error(ncclInvalidArgument,
+                fmt::format("{}: nId {} is not from 1 to nranks, which is {}", kFunction, nId, nranks));
+  });
+  if (checked != ncclSuccess) return checked;
+  // The ranks meet in a tree: one rendezvous has no more to do for many of them than a few messages.
+  return initRank(kFunction, newcomm, {.nranks = nranks, .id = commIds[0], .rank = myrank}, config);
+}
+
 TUTTI_API(ncclResult_t, ncclCommInitAll, ncclComm_t* comm, int ndev, const int* devlist) {
   return recorded([&] {
     requirePointer("ncclCommInitAll", "comm", comm);
@@ -272,5 +288,35 @@ TUTTI_API(ncclResult_t, ncclCommDeregister, ncclComm_t comm, void* handle) {
   return guarded([&] {
     requirePointer("ncclCommDeregister", "handle", handle);
     communicatorOf("ncclCommDeregister", comm)->deregisterBuffer(handle);
+  });
+}
+
+TUTTI_API(ncclResult_t, ncclCommWindowRegister, ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win,
+          int winFlags) {
+  return guarded([&] {
+    constexpr const char* kFunction = "ncclCommWindowRegister";
+    requirePointer(kFunction, "win", win);
+    *win = nullptr;
+    communicatorOf(kFunction, comm);
+    requirePointer(kFunction, "buff", buff);
+    if (size == 0) throw Error(ncclInvalidArgument, fmt::format("{}: size is 0", kFunction));
+    if (winFlags != NCCL_WIN_DEFAULT && winFlags != NCCL_WIN_COLL_SYMMETRIC) {
+      throw Error(ncclInvalidArgument,
+                  fmt::format("{}: winFlags {:#x} are neither NCCL_WIN_DEFAULT nor NCCL_WIN_COLL_SYMMETRIC",
+                              kFunction, winFlags));
+    }
+    if (reinterpret_cast<std::uintptr_t>(buff) % NCCL_WIN_REQUIRED_ALIGNMENT == 0) return;
+    throw Error(ncclInvalidArgument,
+                fmt::format("{}: buff {} is not aligned to {} bytes, as memory of ncclMemAlloc is", kFunction,
+                            buff, NCCL_WIN_REQUIRED_ALIGNMENT));
+  });
+}
+
+TUTTI_API(ncclResult_t, ncclCommWindowDeregister, ncclComm_t comm, ncclWindow_t win) {
+  return guarded([&] {
+    handleOf("ncclCommWindowDeregister", comm);
+    if (win == nullptr) return;
+    throw Error(ncclInvalidArgument,
+                "ncclCommWindowDeregister: win is no window: ncclCommWindowRegister made none");
   });
 }

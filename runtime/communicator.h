@@ -91,6 +91,7 @@ class Communicator final : public EndsWithProcess {
 
   int rank() const { return rank_; }
   int nranks() const { return nranks_; }
+  const Layout& layout() const { return wiring_.layout; }
   /// Pauses before a wait yields, see Pace.
   std::uint32_t spins() const { return spins_; }
 

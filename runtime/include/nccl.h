@@ -1,8 +1,9 @@
-// The C API of Tutti: source-compatible with NVIDIA's nccl.h 2.28.9 for everything that it declares.
+// The C API of Tutti: source-compatible with NVIDIA's nccl.h 2.28.9.
 //
-// The types, constants and values are those of NCCL, so that a program written for NCCL compiles unchanged.
-// Every function that is declared here is implemented. Each has a twin named pnccl... (the profiling alias):
-// a preloaded tool may define ncclX itself and call pncclX.
+// The types, constants, values and functions are those of NCCL, so that a program written for NCCL compiles
+// unchanged; docs/nccl-compatibility.md says how each function differs. Each has a twin named pnccl... (the
+// profiling alias): a preloaded tool may define ncclX itself and call pncclX. What NCCL 2.29 and 2.30 add,
+// and the host functions of the device API, are in tutti/nccl_newer.h.
 //
 // A communicator works on the memory of the GPU that is current when it is made, with CUDA's streams; or,
 // where there is none or TUTTI_DEVICE=host, on host memory: pointers are host pointers then, and a NULL
@@ -49,6 +50,8 @@ extern "C" {
 
 /// A rank's handle of a communicator. Opaque.
 typedef struct ncclComm* ncclComm_t;
+/// Symmetric memory of all ranks. Opaque.
+typedef struct ncclWindow_vidmem* ncclWindow_t;
 #define NCCL_COMM_NULL NULL
 
 #define NCCL_UNIQUE_ID_BYTES 128
@@ -72,10 +75,23 @@ typedef enum {
 
 #define NCCL_CONFIG_UNDEF_INT INT_MIN
 #define NCCL_CONFIG_UNDEF_PTR NULL
+#define NCCL_UNDEF_FLOAT -1.0f
+
+/// The colour of a rank that ncclCommSplit puts into no communicator.
+#define NCCL_SPLIT_NOCOLOR -1
+
+#define NCCL_WIN_DEFAULT 0x00
+#define NCCL_WIN_COLL_SYMMETRIC 0x01
+#define NCCL_WIN_REQUIRED_ALIGNMENT 4096
 
 #define NCCL_CTA_POLICY_DEFAULT 0x00
 #define NCCL_CTA_POLICY_EFFICIENCY 0x01
 #define NCCL_CTA_POLICY_ZERO 0x02
+
+#define NCCL_SHRINK_DEFAULT 0x00  ///< no operation is under way
+#define NCCL_SHRINK_ABORT 0x01    ///< ends the operations that are, first
+
+#define NCCL_REVOKE_DEFAULT 0x00  ///< there is no other
 
 /// How a communicator is made and works. Initialize it with NCCL_CONFIG_INITIALIZER; the first three fields
 /// are not the user's. A field that is left undefined has its default.
@@ -83,8 +99,9 @@ typedef struct ncclConfig_v22800 {
   size_t size;
   unsigned int magic;
   unsigned int version;
-  /// 1 (default): calls return when they are done. 0: ncclCommInitRankConfig and ncclCommFinalize may return
+  /// 1 (default): calls return when they are done. 0: calls that make or finalize communicators may return
   /// ncclInProgress and go on in the background until ncclCommGetAsyncError says otherwise.
+  /// NCCL_COMM_BLOCKING goes before it.
   int blocking;
   // What follows is checked as NCCL does, but has nothing to act on where buffers are in host memory.
   int cgaClusterSize;
@@ -110,6 +127,17 @@ typedef struct ncclConfig_v22800 {
         NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, \
         NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,                                               \
   }
+
+/// What ncclGroupSimulateEnd found out. Initialize it with NCCL_SIM_INFO_INITIALIZER.
+typedef struct ncclSimInfo_v22200 {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  float estimatedTime;  ///< microseconds; NCCL_UNDEF_FLOAT: not known
+} ncclSimInfo_t;
+
+#define NCCL_SIM_INFO_INITIALIZER \
+  { sizeof(ncclSimInfo_t), 0x74685283, NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), NCCL_UNDEF_FLOAT, }
 
 /// Reduction operations. ncclAvg: floating-point inputs are multiplied by 1/nranks and summed; integers are
 /// summed, then divided, truncating towards zero.
@@ -159,7 +187,8 @@ typedef enum {
 // ncclCommAbort may be called from any thread. What one thread calls between ncclGroupStart and ncclGroupEnd
 // is carried out together at the end.
 
-/// Version of the API as major * 10000 + minor * 100 + patch.
+/// Version of the API as major * 10000 + minor * 100 + patch. TUTTI_NCCL_VERSION says another one, for
+/// programs that look at it.
 ncclResult_t ncclGetVersion(int* version);
 ncclResult_t pncclGetVersion(int* version);
 
@@ -191,6 +220,13 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId c
 ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId commId, int rank,
                                      ncclConfig_t* config);
 
+/// The same with several unique ids, in the same order on every rank: 1 to nranks of them. Tutti meets by the
+/// first; a tree spreads the load without the others.
+ncclResult_t ncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myrank, int nId,
+                                      ncclUniqueId* commIds, ncclConfig_t* config);
+ncclResult_t pncclCommInitRankScalable(ncclComm_t* newcomm, int nranks, int myrank, int nId,
+                                       ncclUniqueId* commIds, ncclConfig_t* config);
+
 /// Makes all `ndev` ranks of a communicator in this process; comm[r] is rank r. devlist, if not NULL, holds
 /// distinct numbers for ncclCommCuDevice; nothing else depends on them on host memory.
 ncclResult_t ncclCommInitAll(ncclComm_t* comm, int ndev, const int* devlist);
@@ -211,6 +247,27 @@ ncclResult_t pncclCommDestroy(ncclComm_t comm);
 /// then frees the communicator.
 ncclResult_t ncclCommAbort(ncclComm_t comm);
 ncclResult_t pncclCommAbort(ncclComm_t comm);
+
+/// Ends the operations that are under way, as ncclCommAbort does, but leaves the communicator: it can be
+/// split, shrunk and destroyed. Operations and ncclCommFinalize are ncclInvalidUsage from here on. NULL is
+/// accepted; flags other than 0, and a second time, are ncclInvalidArgument.
+ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags);
+ncclResult_t pncclCommRevoke(ncclComm_t comm, int revokeFlags);
+
+/// Makes a communicator of the ranks that give the same colour (0 or more), numbered by key, then by their
+/// rank in `comm`. All ranks of `comm` call it; one that gives NCCL_SPLIT_NOCOLOR gets NULL. With config NULL
+/// the configuration of `comm` is taken over. Where `comm` is non-blocking it returns ncclInProgress:
+/// *newcomm is a communicator that is still being made, and `comm` is in progress until the split is done.
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config);
+ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config);
+
+/// Makes a communicator of all ranks but the listed ones, in the old order. The listed ones do not call it,
+/// and may be dead. NCCL_SHRINK_ABORT: first ends the operations of `comm`, on which nothing but
+/// ncclCommDestroy and ncclCommAbort is possible afterwards. Otherwise like ncclCommSplit.
+ncclResult_t ncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeRanksCount,
+                            ncclComm_t* newcomm, ncclConfig_t* config, int shrinkFlags);
+ncclResult_t pncclCommShrink(ncclComm_t comm, int* excludeRanksList, int excludeRanksCount,
+                             ncclComm_t* newcomm, ncclConfig_t* config, int shrinkFlags);
 
 /// First failure of the communicator, or ncclSuccess; ncclInProgress while it is being made or finalized in
 /// the background. A rank that is in no operation hears of the others here: the error of one that failed or
@@ -250,6 +307,17 @@ ncclResult_t pncclCommRegister(const ncclComm_t comm, void* buff, size_t size, v
 /// Ends a registration. No operation may be using the buffer. Destroying the communicator ends all of them.
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* handle);
 ncclResult_t pncclCommDeregister(const ncclComm_t comm, void* handle);
+
+/// Symmetric memory: Tutti has none, and says so as NCCL does where it has none: ncclSuccess, and *win is
+/// NULL. NULL or empty buffers, unknown flags and a misaligned base are ncclInvalidArgument.
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win,
+                                    int winFlags);
+ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void* buff, size_t size, ncclWindow_t* win,
+                                     int winFlags);
+
+/// Accepts NULL, the only window that there is.
+ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
+ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
 
 /// Reduces `count` elements of every rank's sendbuff into every rank's recvbuff; all ranks end with the same
 /// bits. In place when sendbuff == recvbuff.
@@ -293,6 +361,27 @@ ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t datatype, int ro
 ncclResult_t pncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
                         cudaStream_t stream);
 
+/// Block p of sendbuff, of `count` elements, goes to rank p, and block p of recvbuff comes from it. Not in
+/// place.
+ncclResult_t ncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                          ncclComm_t comm, cudaStream_t stream);
+ncclResult_t pncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                           ncclComm_t comm, cudaStream_t stream);
+
+/// Leaves the `count` elements of rank r at recvbuff + r * count on the root. recvbuff is looked at on the
+/// root only. In place when sendbuff == recvbuff + root * count there.
+ncclResult_t ncclGather(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype, int root,
+                        ncclComm_t comm, cudaStream_t stream);
+ncclResult_t pncclGather(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                         int root, ncclComm_t comm, cudaStream_t stream);
+
+/// Leaves the root's sendbuff + r * count, of `count` elements, on rank r. sendbuff is looked at on the root
+/// only. In place when recvbuff == sendbuff + root * count there.
+ncclResult_t ncclScatter(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                         int root, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t pncclScatter(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
+                          int root, ncclComm_t comm, cudaStream_t stream);
+
 /// Sends `count` elements to `peer`, which must call ncclRecv for as many bytes. Transfers of one pair of
 /// ranks match in the order in which each side posts them. Those that need each other, such as both halves of
 /// an exchange, belong into one group. A transfer to this rank itself needs its other half in the same group.
@@ -332,6 +421,14 @@ ncclResult_t pncclGroupStart(void);
 /// ncclInvalidUsage.
 ncclResult_t ncclGroupEnd(void);
 ncclResult_t pncclGroupEnd(void);
+
+/// Closes it, carries out nothing, and says how long it would take.
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* simInfo);
+ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t* simInfo);
+
+/// Of old versions of NCCL. Does nothing: NCCL_DEBUG is read once.
+__attribute__((deprecated("NCCL removes it"))) void ncclResetDebugInit(void);
+__attribute__((deprecated("NCCL removes it"))) void pncclResetDebugInit(void);
 
 #ifdef __cplusplus
 }  // extern "C"
