@@ -21,7 +21,7 @@ using tutti::capi::requirePointer;
 TUTTI_API(ncclResult_t, ncclGetVersion, int* version) {
   return guarded([&] {
     requirePointer("ncclGetVersion", "version", version);
-    *version = NCCL_VERSION_CODE;
+    *version = Process::instance().ncclVersion();
   });
 }
 

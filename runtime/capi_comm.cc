@@ -8,7 +8,6 @@
 #include "runtime/bootstrap/id_source.h"
 #include "runtime/bootstrap/unique_id.h"
 #include "runtime/capi_support.h"
-#include "runtime/config.h"
 
 namespace {
 
@@ -57,6 +56,11 @@ tutti::Accelerator* wantedGpus(int rank) {
   return gpus;
 }
 
+void discard(ncclComm_t* comm, ncclComm_t handle) {
+  CommHandles::instance().remove(handle);
+  *comm = nullptr;
+}
+
 /// Prepares a communicator: *comm is its handle from here on, unless it is discarded.
 CommInit prepare(const char* function, ncclComm_t* comm, const Join& join, const CommConfig& config) {
   requireRank(function, join.nranks, join.rank);
@@ -64,28 +68,31 @@ CommInit prepare(const char* function, ncclComm_t* comm, const Join& join, const
   sayWhatIsIgnored(config, join.rank);
   tutti::Accelerator* gpus = wantedGpus(join.rank);
   const int current = gpus != nullptr ? gpus->currentDevice() : 0;
-  auto handle = std::make_shared<ncclComm>(config.is_blocking, join.device.value_or(current));
+  auto handle = std::make_shared<ncclComm>(config, join.device.value_or(current));
   *comm = CommHandles::instance().add(handle);
   return {.handle = handle,
-          .nranks = join.nranks,
-          .rank = join.rank,
-          .id = id,
+          .membership =
+              [join, id] {
+                return tutti::Membership{.nranks = join.nranks, .rank = join.rank, .id = id, .check = {}};
+              },
+          .is_blocking = config.is_blocking,
           .gpus = gpus,
-          .discard = [comm, raw = handle.get()] {
-            CommHandles::instance().remove(raw);
-            *comm = nullptr;
-          }};
+          .discard = [comm, raw = handle.get()] { discard(comm, raw); }};
+}
+
+/// At once, or at the end of the group that the thread is in.
+ncclResult_t makeOrRecord(CommInit init) {
+  Group& group = Group::ofThisThread();
+  if (!group.isOpen()) return tutti::makeCommunicators({std::move(init)});
+  group.add(std::move(init));
+  return ncclSuccess;
 }
 
 ncclResult_t initRank(const char* function, ncclComm_t* comm, const Join& join, const ncclConfig_t* config) {
   return recorded([&] {
     requirePointer(function, "comm", comm);
     *comm = nullptr;
-    CommInit init = prepare(function, comm, join, tutti::readConfig(function, config));
-    Group& group = Group::ofThisThread();
-    if (!group.isOpen()) return tutti::makeCommunicators({std::move(init)});
-    group.add(std::move(init));
-    return ncclSuccess;
+    return makeOrRecord(prepare(function, comm, join, configOf(function, config)));
   });
 }
 
@@ -134,10 +141,10 @@ ncclResult_t finalize(ncclComm_t comm) {
     communicator.turns().awaitAll();
     return ncclSuccess;
   }
-  handle->setFinalizing(true);
+  handle->beginInBackground();
   std::thread([handle, &communicator] {
     communicator.turns().awaitAll();
-    handle->setFinalizing(false);
+    handle->endInBackground();
   }).detach();
   return ncclInProgress;
 }
@@ -204,9 +211,10 @@ TUTTI_API(ncclResult_t, ncclCommInitAll, ncclComm_t* comm, int ndev, const int* 
     std::vector<CommInit> inits;
     inits.reserve(devices.size());
     for (int rank = 0; rank < ndev; ++rank) {
-      inits.push_back(prepare(
-          "ncclCommInitAll", comm + rank,
-          {.nranks = ndev, .id = id, .rank = rank, .device = devices[static_cast<std::size_t>(rank)]}, {}));
+      inits.push_back(
+          prepare("ncclCommInitAll", comm + rank,
+                  {.nranks = ndev, .id = id, .rank = rank, .device = devices[static_cast<std::size_t>(rank)]},
+                  configOf("ncclCommInitAll", nullptr)));
     }
     Group& group = Group::ofThisThread();
     if (!group.isOpen()) return tutti::makeCommunicators(std::move(inits));
@@ -234,6 +242,7 @@ TUTTI_API(ncclResult_t, ncclCommDestroy, ncclComm_t comm) {
 TUTTI_API(ncclResult_t, ncclCommAbort, ncclComm_t comm) {
   return guarded([&] {
     if (comm == nullptr) return;
+    handleOf("ncclCommAbort", comm);
     const auto handle = CommHandles::instance().remove(comm);
     if (handle == nullptr) refuseComm("ncclCommAbort");
     handle->abandon();
@@ -286,8 +295,8 @@ TUTTI_API(ncclResult_t, ncclCommRegister, ncclComm_t comm, void* buff, size_t si
 
 TUTTI_API(ncclResult_t, ncclCommDeregister, ncclComm_t comm, void* handle) {
   return guarded([&] {
-    requirePointer("ncclCommDeregister", "handle", handle);
-    communicatorOf("ncclCommDeregister", comm)->deregisterBuffer(handle);
+    const auto communicator = communicatorOf("ncclCommDeregister", comm);
+    if (handle != nullptr) communicator->deregisterBuffer(handle);
   });
 }
 

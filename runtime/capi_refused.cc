@@ -48,18 +48,6 @@ TUTTI_API(ncclResult_t, ncclGroupSimulateEnd, ncclSimInfo_t*) {
   return refuse("ncclGroupSimulateEnd", "use ncclGroupEnd");
 }
 
-TUTTI_API(ncclResult_t, ncclCommSplit, ncclComm_t, int, int, ncclComm_t*, ncclConfig_t*) {
-  return refuse("ncclCommSplit", "use ncclCommInitRank with an id for each part");
-}
-
-TUTTI_API(ncclResult_t, ncclCommShrink, ncclComm_t, int*, int, ncclComm_t*, ncclConfig_t*, int) {
-  return refuse("ncclCommShrink", "use ncclCommInitRank with an id for the ranks that stay");
-}
-
-TUTTI_API(ncclResult_t, ncclCommRevoke, ncclComm_t, int) {
-  return refuse("ncclCommRevoke", "use ncclCommAbort");
-}
-
 TUTTI_API(ncclResult_t, ncclCommGetUniqueId, ncclComm_t, ncclUniqueId*) {
   return refuse("ncclCommGetUniqueId", kNoGrowth);
 }

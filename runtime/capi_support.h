@@ -12,6 +12,7 @@
 
 #include "nccl.h"
 #include "runtime/comm_handle.h"
+#include "runtime/config.h"
 #include "runtime/group.h"
 #include "runtime/handles.h"
 #include "runtime/process.h"
@@ -91,6 +92,11 @@ void requirePointer(const char* function, const char* argument, const T* pointer
 
 using CommHandles = Handles<ncclComm>;
 
+/// A communicator's configuration, with what the environment says.
+inline CommConfig configOf(const char* function, const ncclConfig_t* config) {
+  return readConfig(function, config, Process::instance().settings().blocks);
+}
+
 [[noreturn]] inline void refuseComm(const char* function) {
   throw Error(ncclInvalidArgument,
               fmt::format("{}: comm is no communicator, or one that was destroyed already", function));
@@ -100,6 +106,13 @@ inline std::shared_ptr<ncclComm> handleOf(const char* function, ncclComm_t comm)
   requirePointer(function, "comm", comm);
   auto handle = CommHandles::instance().find(comm);
   if (handle == nullptr) refuseComm(function);
+  if (handle->isOfParentProcess()) {
+    throw Error(
+        ncclInvalidUsage,
+        fmt::format("{}: this process was forked from the one that made comm, and cannot use it: its links "
+                    "and threads stayed there. Make communicators after fork()",
+                    function));
+  }
   return handle;
 }
 

@@ -45,24 +45,53 @@ class CurrentGpu {
 void make(const CommInit& init, ThreadOf thread) noexcept {
   try {
     auto& process = Process::instance();
+    const std::optional<Membership> membership = init.membership();
+    if (!membership) return;
     const CurrentGpu current(init.gpus, init.handle->device(), thread);
-    init.handle->become(std::make_unique<Communicator>(process, process.settings(), init.nranks, init.id,
-                                                       init.rank, init.gpus));
+    init.handle->become(std::make_unique<Communicator>(process, process.settings(), *membership, init.gpus));
   } catch (const Error& error) {
     init.handle->fail(error);
   } catch (const std::exception& error) {
-    init.handle->fail(Error(ncclSystemError, fmt::format("rank {} of {}: making the communicator: {}",
-                                                         init.rank, init.nranks, error.what())));
+    init.handle->fail(Error(ncclSystemError, fmt::format("making a communicator: {}", error.what())));
   }
 }
 
-std::thread makeInThread(const CommInit& init) {
+/// Calls `body` in a thread of its own. Where there is none, the handle learns it.
+template <class Body>
+std::thread inThread(const CommInit& init, Body body) {
   try {
-    return std::thread([init] { make(init, ThreadOf::library); });
+    return std::thread(std::move(body));
   } catch (const std::system_error& error) {
-    init.handle->fail(Error(ncclSystemError, fmt::format("rank {} of {}: starting a thread to join: {}",
-                                                         init.rank, init.nranks, error.what())));
+    init.handle->fail(
+        Error(ncclSystemError, fmt::format("starting a thread to make a communicator: {}", error.what())));
     return {};
+  }
+}
+
+/// What nobody waits for says itself how it ended.
+void tell(const CommInit& init) noexcept {
+  try {
+    init.handle->requireMade();
+  } catch (const std::exception& error) {
+    Process::instance().setLastError(error.what());
+    Process::instance().log().write(LogLevel::warn, -1, error.what());
+  }
+}
+
+void makeInBackground(const CommInit& init) {
+  if (init.parent != nullptr) init.parent->beginInBackground();
+  const auto finish = [init] {
+    tell(init);
+    if (init.parent != nullptr) init.parent->endInBackground();
+  };
+  auto thread = inThread(init, [init, finish] {
+    make(init, ThreadOf::library);
+    finish();
+  });
+  if (thread.joinable()) {
+    thread.detach();
+  } else {
+    finish();
   }
 }
 
@@ -71,6 +100,11 @@ void discardAll(const std::vector<CommInit>& inits) {
 }
 
 }  // namespace
+
+CommHandle::CommHandle(CommConfig config, int device)
+    : config_(std::move(config)), device_(device), forks_(Process::instance().forks()) {}
+
+bool CommHandle::isOfParentProcess() const { return forks_ != Process::instance().forks(); }
 
 void CommHandle::become(std::unique_ptr<Communicator> communicator) {
   const std::scoped_lock lock(mutex_);
@@ -83,11 +117,6 @@ void CommHandle::become(std::unique_ptr<Communicator> communicator) {
 }
 
 void CommHandle::fail(const Error& error) {
-  if (!is_blocking_) {
-    // Nobody is there to catch it; who waits for a blocking one reports it.
-    Process::instance().setLastError(error.what());
-    Process::instance().log().write(LogLevel::warn, -1, error.what());
-  }
   error_ = error;
   state_.store(State::failed, std::memory_order_release);
 }
@@ -100,7 +129,12 @@ void CommHandle::abandon() {
 Communicator& CommHandle::require(const char* function) const {
   switch (state_.load(std::memory_order_acquire)) {
     case State::ready:
-      return *communicator_;
+      if (in_background_.load(std::memory_order_acquire) == 0) return *communicator_;
+      throw Error(
+          ncclInvalidArgument,
+          fmt::format("{}: the communicator is being split, shrunk or finalized in the background. Wait "
+                      "until ncclCommGetAsyncError no longer says ncclInProgress",
+                      function));
     case State::failed:
       throw Error(*error_);
     case State::starting:
@@ -112,24 +146,25 @@ Communicator& CommHandle::require(const char* function) const {
                           function));
 }
 
+void CommHandle::requireMade() const {
+  if (state_.load(std::memory_order_acquire) == State::failed) throw Error(*error_);
+}
+
 ncclResult_t CommHandle::asyncError() const {
   const State state = state_.load(std::memory_order_acquire);
   if (state == State::starting) return ncclInProgress;
   if (state == State::failed) return error_->code();
   if (const ncclResult_t failure = communicator_->asyncError(); failure != ncclSuccess) return failure;
-  return finalizing_.load(std::memory_order_acquire) ? ncclInProgress : ncclSuccess;
+  return in_background_.load(std::memory_order_acquire) != 0 ? ncclInProgress : ncclSuccess;
 }
 
 ncclResult_t makeCommunicators(std::vector<CommInit> inits) {
   if (inits.empty()) return ncclSuccess;
-  const auto isBlocking = [](const CommInit& init) { return init.handle->isBlocking(); };
-  if (std::ranges::none_of(inits, isBlocking)) {
-    for (const CommInit& init : inits) {
-      if (auto thread = makeInThread(init); thread.joinable()) thread.detach();
-    }
+  if (std::ranges::none_of(inits, &CommInit::is_blocking)) {
+    for (const CommInit& init : inits) makeInBackground(init);
     return ncclInProgress;
   }
-  if (!std::ranges::all_of(inits, isBlocking)) {
+  if (!std::ranges::all_of(inits, &CommInit::is_blocking)) {
     discardAll(inits);
     throw Error(ncclInvalidUsage, "a group holds blocking and non-blocking communicators. Use one kind");
   }
@@ -138,13 +173,15 @@ ncclResult_t makeCommunicators(std::vector<CommInit> inits) {
   } else {
     std::vector<std::thread> threads;
     threads.reserve(inits.size());
-    for (const CommInit& init : inits) threads.push_back(makeInThread(init));
+    for (const CommInit& init : inits) {
+      threads.push_back(inThread(init, [init] { make(init, ThreadOf::library); }));
+    }
     for (std::thread& thread : threads) {
       if (thread.joinable()) thread.join();
     }
   }
   try {
-    for (const CommInit& init : inits) init.handle->require("ncclCommInitRank");
+    for (const CommInit& init : inits) init.handle->requireMade();
   } catch (const Error&) {
     discardAll(inits);
     throw;

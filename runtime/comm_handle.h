@@ -2,14 +2,18 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "runtime/bootstrap/unique_id.h"
 #include "runtime/communicator.h"
+#include "runtime/config.h"
+#include "runtime/subgroup.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -17,12 +21,15 @@ namespace tutti {
 /// What ncclComm_t points to. Thread-safe.
 class CommHandle {
  public:
-  CommHandle(bool is_blocking, int device) : is_blocking_(is_blocking), device_(device) {}
+  CommHandle(CommConfig config, int device);
   CommHandle(const CommHandle&) = delete;
   CommHandle& operator=(const CommHandle&) = delete;
 
-  bool isBlocking() const { return is_blocking_; }
+  const CommConfig& config() const { return config_; }
+  bool isBlocking() const { return config_.is_blocking; }
   int device() const { return device_; }
+  /// Whether this process was forked from the one that made it.
+  bool isOfParentProcess() const;
 
   /// The outcome of making it; once, one of the two. One that was abandoned meanwhile is aborted at once.
   void become(std::unique_ptr<Communicator> communicator);
@@ -31,19 +38,22 @@ class CommHandle {
   bool isStarting() const { return state_.load(std::memory_order_acquire) == State::starting; }
 
   /// The communicator; lives as long as the handle object. Throws Error(ncclInvalidArgument) while it is
-  /// being made, and what made it fail if it did.
+  /// being made, or something is done with it in the background; and what made it fail if it did.
   Communicator& require(const char* function) const;
+  /// Throws what made it fail, if it did.
+  void requireMade() const;
   /// nullptr unless it is ready.
   Communicator* communicator() const {
     return state_.load(std::memory_order_acquire) == State::ready ? communicator_.get() : nullptr;
   }
 
-  /// ncclInProgress while it is being made or finalized, else its first failure or that of another rank, or
-  /// ncclSuccess.
+  /// ncclInProgress while it is being made, finalized or split, else its first failure or that of another
+  /// rank, or ncclSuccess.
   ncclResult_t asyncError() const;
 
-  /// For a background finalization: asyncError() says ncclInProgress in between.
-  void setFinalizing(bool is_finalizing) { finalizing_.store(is_finalizing, std::memory_order_release); }
+  /// Something is done with it in the background: asyncError() says ncclInProgress in between.
+  void beginInBackground() { in_background_.fetch_add(1, std::memory_order_acq_rel); }
+  void endInBackground() { in_background_.fetch_sub(1, std::memory_order_acq_rel); }
 
   /// Ends the use of one that is still being made.
   void abandon();
@@ -51,24 +61,26 @@ class CommHandle {
  private:
   enum class State { starting, ready, failed };
 
-  const bool is_blocking_;
+  const CommConfig config_;
   const int device_;
-  std::mutex mutex_;  ///< orders abandon() and become()
+  const std::uint32_t forks_;  ///< of the process, when it was made
+  std::mutex mutex_;           ///< orders abandon() and become()
   bool abandoned_ = false;
   std::atomic<State> state_{State::starting};  ///< stored with release after what it tells of
   std::unique_ptr<Communicator> communicator_;
   std::optional<Error> error_;
-  std::atomic<bool> finalizing_{false};
+  std::atomic<int> in_background_{0};
 };
 
 /// A communicator that is to be made.
 struct CommInit {
   std::shared_ptr<CommHandle> handle;
-  int nranks = 1;
-  int rank = 0;
-  UniqueId id;
+  /// Which place this rank gets; may wait for other ranks. None: it gets no communicator. Throws Error.
+  std::function<std::optional<Membership>()> membership;
+  bool is_blocking = true;
   Accelerator* gpus = nullptr;    ///< nullptr: host memory; else that of GPU `handle->device()`
   std::function<void()> discard;  ///< takes the handle away from the user
+  std::shared_ptr<CommHandle> parent = nullptr;  ///< what it is made out of, if anything
 };
 
 /// Makes them all, each in a thread of its own where there are several, because ranks wait for each other.

@@ -76,19 +76,19 @@ Occupancy::Occupancy(std::atomic<bool>& busy) : busy_(&busy) {
   }
 }
 
-Communicator::Communicator(Process& process, Settings settings, int nranks, const UniqueId& id, int rank,
+Communicator::Communicator(Process& process, Settings settings, const Membership& membership,
                            Accelerator* gpus)
     : process_(process),
       gpus_(gpus),
       cuda_beside_(gpus == nullptr ? process.gpus().ifCudaIsUsed() : nullptr),
       device_(gpus != nullptr ? gpus->currentDevice() : -1),
       settings_(completed(std::move(settings), gpus != nullptr)),
-      nranks_(nranks),
-      rank_(rank),
+      nranks_(membership.nranks),
+      rank_(membership.rank),
       wiring_(makeWiring(process, settings_,
-                         {.nranks = nranks,
-                          .id = id,
-                          .rank = rank,
+                         {.nranks = nranks_,
+                          .id = membership.id,
+                          .rank = rank_,
                           .gpus = gpus,
                           // Others read it, too: it has to say whose link it is about.
                           .fail =
@@ -97,18 +97,20 @@ Communicator::Communicator(Process& process, Settings settings, int nranks, cons
                                 fail(code,
                                      fmt::format("{}: {}{}", describe(self), text, silentText(wiring_)));
                               },
-                          .wake = [this] { gpu_work_->wake(); }})),
-      states_(static_cast<std::size_t>(nranks)),
-      scratch_(hostScratchBytes(nranks)),
-      registrations_(process, *wiring_.regions, wiring_.network.get(), wiring_.gpu.get(), rank),
+                          .wake = [this] { gpu_work_->wake(); },
+                          .check = membership.check})),
+      states_(static_cast<std::size_t>(nranks_)),
+      scratch_(hostScratchBytes(nranks_)),
+      registrations_(process, *wiring_.regions, wiring_.network.get(), wiring_.gpu.get(), rank_),
+      meetings_(process, settings_, wiring_, rank_),
       around_{wiring_,
               process.watcher(),
-              rank,
+              rank_,
               settings_.timeout,
               settings_.stall_timeout,
               fault_,
               [this](const std::string& text) { process_.log().write(LogLevel::warn, rank_, text); }},
-      spins_(spinsFor(wiring_, wiring_.peers[static_cast<std::size_t>(rank)])) {
+      spins_(spinsFor(wiring_, wiring_.peers[static_cast<std::size_t>(rank_)])) {
   process_.log().write(LogLevel::version, rank_,
                        fmt::format("NCCL API {}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH));
   process_.log().write(LogLevel::info, rank_,
@@ -193,6 +195,12 @@ void Communicator::drainNetwork(std::chrono::milliseconds limit) {
 void Communicator::validate(const Task& task) const {
   validateTask(task, nranks_, rank_);
   requireReach(task);
+  if (revoked_.load(std::memory_order_acquire)) {
+    throw Error(ncclInvalidUsage, fmt::format("rank {} of {}: an operation after ncclCommRevoke. Only "
+                                              "ncclCommSplit, ncclCommShrink, ncclCommDestroy and "
+                                              "ncclCommAbort may follow it",
+                                              rank_, nranks_));
+  }
   if (fault_.tripped()) throw faultError();
   if (isFinalized()) {
     throw Error(ncclInvalidUsage, fmt::format("rank {} of {}: an operation after ncclCommFinalize. Only "
@@ -346,6 +354,8 @@ void Communicator::publishFault() {
 }
 
 ncclResult_t Communicator::asyncError() const {
+  // Quiet, as it was asked to be.
+  if (revoked_.load(std::memory_order_acquire)) return ncclSuccess;
   if (gpu_work_ != nullptr) gpu_work_->adoptFault();
   if (fault_.tripped()) {
     process_.setLastError(faultError().what());
@@ -371,8 +381,34 @@ void Communicator::fail(ncclResult_t code, const std::string& text) {
 }
 
 bool Communicator::abort() {
+  aborted_.store(true, std::memory_order_release);
+  return endOperations("aborted the communicator");
+}
+
+void Communicator::revoke() {
+  if (revoked_.exchange(true, std::memory_order_acq_rel)) {
+    throw Error(ncclInvalidArgument, "ncclCommRevoke: the communicator is revoked already");
+  }
+  if (endOperations("revoked the communicator")) return;
+  throw Error(
+      ncclSystemError,
+      "ncclCommRevoke: the thread inside the operation did not leave it within 1 s. Its buffers may still "
+      "be in use; only ncclCommAbort may follow");
+}
+
+void Communicator::endOperations() {
+  if (endOperations("makes a smaller communicator out of this one (NCCL_SHRINK_ABORT)")) return;
+  throw Error(
+      ncclSystemError,
+      "ncclCommShrink: the thread inside the operation did not leave it within 1 s. Its buffers may still "
+      "be in use; only ncclCommAbort may follow");
+}
+
+bool Communicator::endOperations(const std::string& words) {
   const PeerInfo& self = wiring_.peers[static_cast<std::size_t>(rank_)];
-  fail(ncclRemoteError, describe(self) + " aborted the communicator");
+  ended_operations_.store(true, std::memory_order_release);
+  is_fault_told_.store(true, std::memory_order_relaxed);
+  fail(ncclRemoteError, describe(self) + " " + words);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   if (gpu_work_ != nullptr && !finishGpu(std::chrono::seconds(1))) return false;
   const auto isInside = [this] { return busy() || inside_.load(std::memory_order_acquire) != 0; };
@@ -381,7 +417,27 @@ bool Communicator::abort() {
   return !isInside();
 }
 
+void Communicator::requireMakesOthers(const char* function) const {
+  if (isFinalized()) {
+    throw Error(ncclInvalidUsage, fmt::format("{}: the communicator is finalized", function));
+  }
+  if (fault_.tripped() && !ended_operations_.load(std::memory_order_acquire)) throw faultError();
+}
+
+void Communicator::requireMeeting(const char* function, const std::vector<int>& ranks) const {
+  if (aborted_.load(std::memory_order_acquire)) {
+    throw Error(ncclRemoteError, fmt::format("{}: rank {} aborted the communicator", function, rank_));
+  }
+  requireMakesOthers(function);
+  // What this rank ended itself fails on all.
+  const bool ended = ended_operations_.load(std::memory_order_acquire);
+  meetings_.requireAlive(ranks, ended ? Meetings::Faults::accepted : Meetings::Faults::refused);
+}
+
 void Communicator::finalize() {
+  if (revoked_.load(std::memory_order_acquire)) {
+    throw Error(ncclInvalidUsage, "ncclCommFinalize: the communicator is revoked. Call ncclCommDestroy");
+  }
   const Occupancy occupancy = occupy();
   if (finalized_.exchange(true, std::memory_order_acq_rel)) {
     throw Error(ncclInvalidArgument, "ncclCommFinalize: the communicator is finalized already");

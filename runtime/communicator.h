@@ -19,10 +19,12 @@
 #include "runtime/core/settings.h"
 #include "runtime/core/wait.h"
 #include "runtime/gpu_work.h"
+#include "runtime/meeting.h"
 #include "runtime/monitor.h"
 #include "runtime/process.h"
 #include "runtime/red_ops.h"
 #include "runtime/registrations.h"
+#include "runtime/subgroup.h"
 #include "runtime/task.h"
 #include "runtime/traffic.h"
 #include "runtime/turns.h"
@@ -82,7 +84,7 @@ struct GpuTasks {
 class Communicator final : public EndsWithProcess {
  public:
   /// Joins; returns when all ranks have. Throws Error. With `gpus`, on the calling thread's current GPU.
-  Communicator(Process& process, Settings settings, int nranks, const UniqueId& id, int rank,
+  Communicator(Process& process, Settings settings, const Membership& membership,
                Accelerator* gpus = nullptr);
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -113,6 +115,24 @@ class Communicator final : public EndsWithProcess {
   /// Makes the operation that another thread is inside of fail, here and on all ranks, with all that is
   /// queued, and waits up to a second until it has left. False when it has not: buffers may still be in use.
   bool abort();
+
+  /// The same, and the communicator stays, for others to be made out of it: its operations are refused from
+  /// here on. Throws Error(ncclInvalidArgument) the second time, Error(ncclSystemError) when the operation
+  /// has not left.
+  void revoke();
+  /// For NCCL_SHRINK_ABORT: as revoke(), but the operations fail as after a fault. May be called again.
+  void endOperations();
+
+  /// Where its ranks come together again. By one thread at a time.
+  Meetings& meetings() { return meetings_; }
+  /// Throws Error when this rank cannot make another communicator out of this one: it is finalized, or has a
+  /// fault that it did not bring about itself.
+  void requireMakesOthers(const char* function) const;
+  /// The same, and when one of `ranks` is gone, or this communicator was aborted meanwhile.
+  void requireMeeting(const char* function, const std::vector<int>& ranks) const;
+  const Settings& settings() const { return settings_; }
+  /// nullptr: on host memory.
+  Accelerator* gpus() const { return gpus_; }
 
   /// The process exits and nobody destroyed the communicator: what this rank sent last still reaches the
   /// others, if that takes no longer than a second.
@@ -177,6 +197,7 @@ class Communicator final : public EndsWithProcess {
   void publishFault();
   /// How long the end waits for what is under way.
   std::chrono::milliseconds endLimit() const;
+  bool endOperations(const std::string& words);
   void part(std::chrono::milliseconds limit);
   void drainNetwork(std::chrono::milliseconds limit);
 
@@ -192,6 +213,7 @@ class Communicator final : public EndsWithProcess {
   std::uint64_t executors_ = 0;     ///< so many have been made
   std::vector<std::byte> scratch_;  ///< for packets; of one collective at a time
   Registrations registrations_;
+  Meetings meetings_;
   std::uint64_t told_plans_ = 0;
   Traffic traffic_;
   FaultCell fault_;
@@ -204,6 +226,9 @@ class Communicator final : public EndsWithProcess {
   std::atomic<bool> busy_{false};
   std::atomic<int> inside_{0};  ///< threads that carry out queued tasks
   std::atomic<bool> finalized_{false};
+  std::atomic<bool> revoked_{false};
+  std::atomic<bool> ended_operations_{false};  ///< its fault is its own doing
+  std::atomic<bool> aborted_{false};
   std::atomic<bool> published_{false};
   // Last: what the Watcher attends uses all of the above.
   std::unique_ptr<Watching> control_watch_;

@@ -66,8 +66,9 @@ ncclConfig_t copyKnown(const char* function, const ncclConfig_t& given) {
 
 }  // namespace
 
-CommConfig readConfig(const char* function, const ncclConfig_t* config) {
+CommConfig readConfig(const char* function, const ncclConfig_t* config, std::optional<bool> blocks) {
   CommConfig result;
+  result.is_blocking = blocks.value_or(true);
   if (config == nullptr) return result;
   const ncclConfig_t known = copyKnown(function, *config);
   const int version = static_cast<int>(known.version);
@@ -92,7 +93,7 @@ CommConfig readConfig(const char* function, const ncclConfig_t* config) {
     if (known.*field.member == nullptr || version < field.since) continue;
     result.ignored.push_back(fmt::format("{} = {}", field.name, known.*field.member));
   }
-  if (known.blocking != NCCL_CONFIG_UNDEF_INT) result.is_blocking = known.blocking == 1;
+  if (known.blocking != NCCL_CONFIG_UNDEF_INT && !blocks) result.is_blocking = known.blocking == 1;
   return result;
 }
 

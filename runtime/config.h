@@ -1,6 +1,7 @@
 // ncclConfig_t, read with care: it may come from a program that was compiled with another version's header.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,9 @@ struct CommConfig {
   std::vector<std::string> ignored;  ///< "maxCTAs = 4": given, accepted, without anything to act on
 };
 
-/// Reads what both versions know; NULL is the default. Throws Error(ncclInvalidArgument) that names the field
-/// when the structure was not initialized, or a value is none that NCCL knows.
-CommConfig readConfig(const char* function, const ncclConfig_t* config);
+/// Reads what both versions know; NULL is the default. `blocks` goes before what it says. Throws
+/// Error(ncclInvalidArgument) that names the field when the structure was not initialized, or a value is none
+/// that NCCL knows.
+CommConfig readConfig(const char* function, const ncclConfig_t* config, std::optional<bool> blocks);
 
 }  // namespace tutti

@@ -30,6 +30,7 @@ constexpr std::uint8_t kReport = 34;   ///< up: the round, what the ranks below 
 constexpr std::uint8_t kTable = 35;    ///< down: the round, what all ranks are doing
 constexpr std::uint8_t kNews = 36;     ///< to all: a rank failed or left; its line
 constexpr std::uint8_t kLost = 37;     ///< to all: a rank was lost
+constexpr std::uint8_t kCall = 39;     ///< to all: from whom, the meeting
 constexpr std::uint8_t kLetter = 38;   ///< to one rank: to whom, from whom, the letter
 
 /// A type byte, then the bytes of `parts`.
@@ -101,6 +102,11 @@ void ControlPlane::ask(const Watcher& watcher) {
 
 void ControlPlane::announce(const Watcher& watcher) {
   wants_announcement_.store(true, std::memory_order_release);
+  watcher.wake();
+}
+
+void ControlPlane::call(const Watcher& watcher) {
+  wants_call_.store(true, std::memory_order_release);
   watcher.wake();
 }
 
@@ -183,6 +189,11 @@ Watched::Next ControlPlane::attend() {
     is_announced_ = true;
     const Entry entry = ownEntry();
     flood(compose(kNews, {bytesOf(entry), bytesOf(mine_.code), bytesOf(mine_.text)}), nullptr);
+  }
+  if (wants_call_.exchange(false, std::memory_order_acq_rel)) {
+    const std::int32_t rank = rank_;
+    const RankStatus::Meeting called = mine_.readMeeting();
+    flood(compose(kCall, {bytesOf(rank), bytesOf(called)}), nullptr);
   }
   sendLetters();
   sendAsked();
@@ -276,6 +287,8 @@ void ControlPlane::hear(const Neighbour& from, const Bytes& message) {
       return hearNews(from, payload, message);
     case kLost:
       return hearLost(from, payload, message);
+    case kCall:
+      return hearCall(from, payload, message);
     case kLetter:
       return hearLetter(payload, message);
     default:
@@ -330,6 +343,18 @@ void ControlPlane::hearLost(const Neighbour& from, std::span<const std::uint8_t>
   lost_[static_cast<std::size_t>(rank)].store(true, std::memory_order_release);
   has_gaps_.store(true, std::memory_order_release);
   events_.gone(rank);
+  flood(message, &from);
+}
+
+void ControlPlane::hearCall(const Neighbour& from, std::span<const std::uint8_t> payload,
+                            const Bytes& message) {
+  std::int32_t rank = -1;
+  RankStatus::Meeting called;
+  if (payload.size() != sizeof(rank) + sizeof(called)) return;
+  std::memcpy(&rank, payload.data(), sizeof(rank));
+  if (rank < 0 || rank >= nranks_ || rank == rank_) return;
+  std::memcpy(&called, payload.data() + sizeof(rank), sizeof(called));
+  copyOf(rank).call(called);
   flood(message, &from);
 }
 

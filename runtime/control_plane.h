@@ -3,6 +3,7 @@
 //
 // The ranks' channels form a tree, as the bootstrap made it. Over it go
 //   news    of a rank that failed, left or was lost: at once, to all
+//   calls   to a meeting of some ranks: to all
 //   letters from one rank to another, of its network links
 //   status  of all ranks, when somebody has waited for long: asked for towards the root, which collects what
 //   every
@@ -54,6 +55,9 @@ class ControlPlane final : public Watched {
   /// This rank's line says that it failed or left: tells all.
   void announce(const Watcher& watcher);
 
+  /// This rank's line says that it called a meeting: tells all.
+  void call(const Watcher& watcher);
+
   /// To another rank, along the tree; in order. It is lost where a rank on the way is.
   void send(int to, std::vector<std::uint8_t> letter, const Watcher& watcher);
 
@@ -104,6 +108,7 @@ class ControlPlane final : public Watched {
   void hearRound(const Neighbour& from, std::span<const std::uint8_t> payload, const Bytes& message);
   void hearNews(const Neighbour& from, std::span<const std::uint8_t> payload, const Bytes& message);
   void hearLost(const Neighbour& from, std::span<const std::uint8_t> payload, const Bytes& message);
+  void hearCall(const Neighbour& from, std::span<const std::uint8_t> payload, const Bytes& message);
   void hearLetter(std::span<const std::uint8_t> payload, const Bytes& message);
   void forward(int to, const Bytes& message);
   void sendLetters();
@@ -134,6 +139,7 @@ class ControlPlane final : public Watched {
   std::atomic<std::int64_t> told_at_{0};     ///< when the last table came
   std::atomic<bool> wants_status_{false};
   std::atomic<bool> wants_announcement_{false};
+  std::atomic<bool> wants_call_{false};
   std::atomic<bool> has_gaps_{false};
   bool is_announced_ = false;
   std::optional<Round> round_;

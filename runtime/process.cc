@@ -1,6 +1,7 @@
 #include "runtime/process.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sodium.h>
 #include <unistd.h>
 
@@ -25,6 +26,37 @@ Process& Process::instance() {
 
 Process::Process() {
   if (sodium_init() < 0) throw Error(ncclSystemError, "libsodium found no source of randomness");
+  ::pthread_atfork([] { instance().lockForFork(); }, [] { instance().unlockAfterFork(); },
+                   [] { instance().becomeChild(); });
+}
+
+/// No other thread is inside while the process is copied.
+void Process::lockForFork() {
+  remembered_mutex_.lock();
+  mutex_.lock();
+}
+
+void Process::unlockAfterFork() {
+  mutex_.unlock();
+  remembered_mutex_.unlock();
+}
+
+/// Communicators, and the thread that looks after them, are the parent's.
+void Process::becomeChild() {
+  forks_.fetch_add(1, std::memory_order_relaxed);
+  remembered_.clear();
+  static_cast<void>(watcher_.release());  // its thread is not here to be ended
+  watcher_ = std::make_unique<Watcher>();
+  unlockAfterFork();
+}
+
+int Process::ncclVersion() {
+  try {
+    const int version = readOnce().nccl_version;
+    return version != 0 ? version : NCCL_VERSION_CODE;
+  } catch (const Error&) {
+    return NCCL_VERSION_CODE;  // whoever needs the settings reports it
+  }
 }
 
 const Settings& Process::settings() {

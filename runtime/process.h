@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -39,9 +40,14 @@ class Process {
   /// another copy at all.
   const Settings& settings();
   Log& log();
+  /// What ncclGetVersion says; that of nccl.h where a variable is wrong.
+  int ncclVersion();
+
+  /// How often fork() lies between this process and the one that first used the library.
+  std::uint32_t forks() const { return forks_.load(std::memory_order_relaxed); }
 
   SegmentCache& segments() { return segments_; }
-  Watcher& watcher() { return watcher_; }
+  Watcher& watcher() { return *watcher_; }
   GpuLibrary& gpus() { return gpus_; }
 
   /// From here to forget(), exit() and the end of main() call the object's endWithProcess().
@@ -71,6 +77,9 @@ class Process {
  private:
   Process();
   const Settings& readOnce();
+  void lockForFork();
+  void unlockAfterFork();
+  void becomeChild();
 
   std::mutex mutex_;
   std::mutex issue_order_;
@@ -79,7 +88,8 @@ class Process {
   std::once_flag looked_for_copies_;
   OtherCopies copies_;
   SegmentCache segments_;
-  Watcher watcher_;
+  std::unique_ptr<Watcher> watcher_ = std::make_unique<Watcher>();
+  std::atomic<std::uint32_t> forks_{0};
   GpuLibrary gpus_;
   std::mutex remembered_mutex_;
   std::set<EndsWithProcess*> remembered_;

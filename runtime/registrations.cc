@@ -106,7 +106,7 @@ void Registrations::remove(const void* handle) {
   const auto found =
       std::ranges::find_if(buffers_, [handle](const auto& entry) { return &entry.second == handle; });
   if (found == buffers_.end()) {
-    throw Error(ncclInvalidArgument,
+    throw Error(ncclInvalidUsage,
                 "ncclCommDeregister: the handle is none of this communicator's, or was deregistered already");
   }
   const Buffer buffer = found->second;

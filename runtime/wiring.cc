@@ -86,7 +86,7 @@ class Wirer {
         mailbox_(mailboxKey(request.id.secret)),
         inproc_(process.segments()),
         shm_(process.segments(), mailbox_),
-        bootstrap_(request.id, nranks_, rank_, settings.network, deadline_) {}
+        bootstrap_(request.id, nranks_, rank_, settings.network, deadline_, request.check) {}
 
   Wiring wire() {
     try {

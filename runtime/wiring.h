@@ -67,6 +67,8 @@ struct WiringRequest {
   std::function<void(ncclResult_t, const std::string&)> fail;
   /// A captured launch runs, and will post to other hosts; see GpuRankOptions.
   std::function<void()> wake;
+  /// See JoinTerms.
+  std::function<void()> check;
 };
 
 /// Meets the other ranks and connects to each of them. Throws Error naming what failed, and where;

@@ -22,13 +22,17 @@ using EntryRank = std::int32_t;
 }  // namespace
 
 Bootstrap::Bootstrap(const UniqueId& id, int nranks, int rank, const NetworkSettings& network,
-                     Deadline deadline)
+                     Deadline deadline, const std::function<void()>& check)
     : endpoint_(toText(id.address)),
       nranks_(nranks),
       rank_(rank),
       deadline_(deadline),
-      joined_(
-          joinTree({.id = id, .nranks = nranks, .rank = rank, .network = network, .deadline = deadline})) {}
+      joined_(joinTree({.id = id,
+                        .nranks = nranks,
+                        .rank = rank,
+                        .network = network,
+                        .deadline = deadline,
+                        .check = check})) {}
 
 Bytes Bootstrap::gatherBytes(std::span<const std::uint8_t> mine) {
   try {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -21,8 +22,9 @@ namespace tutti {
 /// failure among all ranks; one that ends without a word is named by its neighbours to all others.
 class Bootstrap {
  public:
-  /// Returns when this rank, and every rank below it in the tree, is connected.
-  Bootstrap(const UniqueId& id, int nranks, int rank, const NetworkSettings& network, Deadline deadline);
+  /// Returns when this rank, and every rank below it in the tree, is connected. `check`: see JoinTerms.
+  Bootstrap(const UniqueId& id, int nranks, int rank, const NetworkSettings& network, Deadline deadline,
+            const std::function<void()>& check = {});
 
   /// Every rank contributes a value, of at most about 900 KiB for all ranks together; returns them by rank.
   /// Also a barrier.

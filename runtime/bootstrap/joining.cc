@@ -367,6 +367,7 @@ class Joining {
   // ── When something fails ──
 
   void requireTime(const std::string& who, std::string_view what, std::string_view hint = "") const {
+    if (terms_.check) terms_.check();
     if (Clock::now() < terms_.deadline) return;
     throw Error(ncclSystemError,
                 fmt::format("{}: {} did not {} in time (TUTTI_INIT_TIMEOUT). The rendezvous is at {}{}",

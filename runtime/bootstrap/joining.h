@@ -1,6 +1,8 @@
 // From a unique id to a place in the tree: a rank's way into its communicator.
 #pragma once
 
+#include <functional>
+
 #include "runtime/bootstrap/control_tree.h"
 #include "runtime/bootstrap/reception.h"
 #include "runtime/bootstrap/unique_id.h"
@@ -15,6 +17,8 @@ struct JoinTerms {
   int rank;
   const NetworkSettings& network;
   Deadline deadline;
+  /// Asked about every 100 ms while ranks are missing: what it throws ends the joining. May be empty.
+  const std::function<void()>& check;
 };
 
 /// What a rank has once it, and every rank below it, is connected.

@@ -320,6 +320,7 @@ void start(UniqueFd listener, const Secret& secret, milliseconds init_timeout) {
 }
 
 NetAddress addressFor(const RendezvousTerms& terms, std::vector<std::string>* reasons) {
+  if (terms.address) return *terms.address;
   if (terms.is_for_this_process) {
     return {.family = NetAddress::Family::ipv4, .port = 0, .scope = 0, .bytes = {127, 0, 0, 1}};
   }

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct RendezvousTerms {
   std::uint16_t port = 0;            ///< 0: any free one, of the range in `network` if there is one
   NetworkSettings network = {};      ///< chooses the interface
   bool is_for_this_process = false;  ///< all ranks are threads of it: loopback
+  std::optional<NetAddress> address = std::nullopt;  ///< where this host is reached; else chosen
 };
 
 /// Opens a rendezvous and starts its thread, which serves one communicator: collects every rank, gives rank 0

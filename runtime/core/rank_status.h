@@ -34,6 +34,41 @@ struct alignas(128) RankStatus {
   /// ranks that had opened it are detached.
   std::atomic<std::uint32_t> detached;
 
+  /// A meeting that this rank has called: whose it is, and the unique id by which they join. `meeting` is its
+  /// number, stored with release after the rest; 0 while there is none.
+  std::atomic<std::uint64_t> meeting;
+  std::atomic<std::uint64_t> meeting_key;
+  std::array<std::atomic<std::uint64_t>, 16> meeting_id;
+
+  struct Meeting {
+    std::uint64_t number = 0;
+    std::uint64_t key = 0;
+    std::array<std::uint64_t, 16> id{};
+  };
+
+  void call(const Meeting& called) {
+    meeting.store(0, std::memory_order_release);
+    // Release, so that whoever sees a new word also sees that the meeting before is over.
+    meeting_key.store(called.key, std::memory_order_release);
+    for (std::size_t i = 0; i < called.id.size(); ++i) {
+      meeting_id[i].store(called.id[i], std::memory_order_release);
+    }
+    meeting.store(called.number, std::memory_order_release);
+  }
+
+  /// The meeting that is called now; number 0: none.
+  Meeting readMeeting() const {
+    Meeting seen{.number = meeting.load(std::memory_order_acquire)};
+    seen.key = meeting_key.load(std::memory_order_acquire);
+    for (std::size_t i = 0; i < seen.id.size(); ++i) {
+      seen.id[i] = meeting_id[i].load(std::memory_order_acquire);
+    }
+    // The words are rewritten only after the number was taken back; the acquires above keep this look behind
+    // them.
+    if (meeting.load(std::memory_order_relaxed) != seen.number) return {};
+    return seen;
+  }
+
   void enter(std::uint64_t operation, const Descriptor& descriptor) {
     const auto raw = std::bit_cast<std::array<std::uint64_t, 2>>(descriptor);
     auto& pair = words[operation % 4];
@@ -56,6 +91,6 @@ struct alignas(128) RankStatus {
     return true;
   }
 };
-static_assert(sizeof(RankStatus) == 1152);
+static_assert(sizeof(RankStatus) == 1280);
 
 }  // namespace tutti

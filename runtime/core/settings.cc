@@ -117,6 +117,28 @@ NetworkChoice networkChoice(const Row& row, std::string_view value, std::vector<
   return NetworkChoice::automatic;
 }
 
+/// MAJOR.MINOR.PATCH, or the code that NCCL makes of it.
+int ncclVersion(const Row& row, std::string_view value) {
+  if (value.empty()) return 0;
+  constexpr std::string_view kAccepted = "a version of NCCL from 2.9.0 on, such as 2.27.5 or 22705";
+  std::array<int, 3> parts{};
+  std::size_t count = 0;
+  const char* at = value.data();
+  const char* const end = value.data() + value.size();
+  for (; count < parts.size(); ++count) {
+    const auto [next, error] = std::from_chars(at, end, parts[count]);
+    if (error != std::errc{} || parts[count] < 0) refuse(row, value, kAccepted);
+    at = next;
+    if (at == end || *at != '.') break;
+    ++at;
+  }
+  const bool is_code = at == end && count == 0;
+  const bool is_version = at == end && count == 2 && parts[1] < 100 && parts[2] < 100 && parts[0] < 100;
+  const int code = is_code ? parts[0] : parts[0] * 10000 + parts[1] * 100 + parts[2];
+  if ((!is_code && !is_version) || code < 20900 || code > 999999) refuse(row, value, kAccepted);
+  return code;
+}
+
 constexpr Row kRows[] = {
     {{"TUTTI_INIT_TIMEOUT", "300",
       "seconds after the first rank by which all must have joined a communicator"},
@@ -307,6 +329,18 @@ constexpr Row kRows[] = {
     {{"NCCL_DMABUF_ENABLE", "1",
       "0: RDMA devices do not reach GPU memory by dma-buf, only by nvidia-peermem"},
      [](Settings& s, const Row& r, std::string_view v) { s.rdma.dma_buf = wholeNumber(r, v, 0, 1) == 1; }},
+    {{"NCCL_COMM_BLOCKING", "",
+      "1 or 0: communicators are blocking or non-blocking, whatever their configuration says; default: what "
+      "that "
+      "says"},
+     [](Settings& s, const Row& r, std::string_view v) {
+       if (!v.empty()) s.blocks = wholeNumber(r, v, 0, 1) == 1;
+     }},
+    {{"TUTTI_NCCL_VERSION", "",
+      "version of NCCL that ncclGetVersion says, such as 2.27.5 or 22705, for programs that look at it; "
+      "default "
+      "2.28.9"},
+     [](Settings& s, const Row& r, std::string_view v) { s.nccl_version = ncclVersion(r, v); }},
     {{"TUTTI_FAULTS", "", "faults to inject into links to other hosts, for tests; see transports/README.md"},
      [](Settings& s, const Row&, std::string_view v) { s.network.faults = v; }},
     {{"NCCL_DEBUG", "NONE", "what is logged: NONE, VERSION, WARN, INFO or TRACE"},

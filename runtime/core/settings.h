@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -79,6 +80,8 @@ struct Settings {
   NetworkSettings network;
   NetworkChoice network_choice = NetworkChoice::automatic;
   RdmaSettings rdma;
+  int nccl_version = 0;                       ///< that ncclGetVersion says; 0: that of nccl.h
+  std::optional<bool> blocks = std::nullopt;  ///< what communicators are, whatever their configuration says
   LogLevel log_level = LogLevel::none;
   std::string log_file;              ///< empty: standard error
   std::vector<std::string> ignored;  ///< variables of NCCL's and of ours that change nothing here

@@ -305,6 +305,7 @@ ncclResult_t ncclCommRegister(const ncclComm_t comm, void* buff, size_t size, vo
 ncclResult_t pncclCommRegister(const ncclComm_t comm, void* buff, size_t size, void** handle);
 
 /// Ends a registration. No operation may be using the buffer. Destroying the communicator ends all of them.
+/// NULL is accepted; a handle of no registration is ncclInvalidUsage.
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void* handle);
 ncclResult_t pncclCommDeregister(const ncclComm_t comm, void* handle);
 

@@ -128,6 +128,24 @@ TEST(Settings, VariablesThatNothingReadsAreNamed) {
   EXPECT_EQ(unreadVariables(environment), (std::vector<std::string>{"NCCL_P2P_DISABLE", "TUTTI_TIMEOT"}));
 }
 
+TEST(Settings, VersionsOfNcclAreReadInBothWays) {
+  EXPECT_EQ(read({}).nccl_version, 0);
+  EXPECT_EQ(read({{"TUTTI_NCCL_VERSION", "2.27.5"}}).nccl_version, 22705);
+  EXPECT_EQ(read({{"TUTTI_NCCL_VERSION", "22705"}}).nccl_version, 22705);
+  for (const char* wrong :
+       {"2.27", "2", "2.27.5.1", "2.27.", "2.8.4", "2804", "v2.27.5", "2.27.500", "-2.27.5"}) {
+    EXPECT_NE(refusal("TUTTI_NCCL_VERSION", wrong).find("a version of NCCL from 2.9.0 on"), std::string::npos)
+        << wrong;
+  }
+}
+
+TEST(Settings, BlockingIsWhatIsSaid) {
+  EXPECT_EQ(read({}).blocks, std::nullopt);
+  EXPECT_EQ(read({{"NCCL_COMM_BLOCKING", "0"}}).blocks, false);
+  EXPECT_EQ(read({{"NCCL_COMM_BLOCKING", "1"}}).blocks, true);
+  EXPECT_NE(refusal("NCCL_COMM_BLOCKING", "2"), "accepted");
+}
+
 TEST(Settings, EveryOneIsDocumented) {
   std::ifstream file(TUTTI_SOURCE_DIR "/docs/settings.md");
   std::stringstream text;

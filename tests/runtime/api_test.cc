@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/harness/ranks.h"
+#include "tutti/nccl_newer.h"
 #include "tutti/tutti.h"
 
 namespace tutti {
@@ -35,6 +36,53 @@ TEST(Api, VersionAndTexts) {
   for (int code = -1; code <= 9; ++code)
     EXPECT_NE(ncclGetErrorString(static_cast<ncclResult_t>(code)), nullptr);
   EXPECT_STREQ(ncclGetErrorString(ncclSuccess), "no error");
+}
+
+TEST_F(Single, ThereAreNoWindows) {
+  void* memory = nullptr;
+  check(ncclMemAlloc(&memory, 8192));
+  ncclWindow_t window = reinterpret_cast<ncclWindow_t>(1);
+  const auto registerWindow = [&](void* at, std::size_t bytes, int flags) {
+    return ncclCommWindowRegister(comm_.handle(), at, bytes, &window, flags);
+  };
+  EXPECT_EQ(registerWindow(memory, 8192, NCCL_WIN_COLL_SYMMETRIC), ncclSuccess);
+  EXPECT_EQ(window, nullptr);  // "not available"
+  EXPECT_EQ(ncclCommWindowDeregister(comm_.handle(), window), ncclSuccess);
+  EXPECT_REFUSED(ncclInvalidArgument, registerWindow(nullptr, 8192, 0), "buff is NULL");
+  EXPECT_REFUSED(ncclInvalidArgument, registerWindow(memory, 0, 0), "size is 0");
+  EXPECT_REFUSED(ncclInvalidArgument, registerWindow(memory, 1, 8), "winFlags 0x8");
+  EXPECT_REFUSED(ncclInvalidArgument, registerWindow(static_cast<char*>(memory) + 8, 8, 0), "not aligned");
+  window = reinterpret_cast<ncclWindow_t>(1);
+  EXPECT_REFUSED(ncclInvalidArgument, ncclCommWindowDeregister(comm_.handle(), window), "is no window");
+  EXPECT_EQ(ncclMemFree(memory), ncclSuccess);
+}
+
+TEST_F(Single, WhatIsNotSupportedSaysWhatToUse) {
+  uint64_t bytes = 0;
+  EXPECT_REFUSED(ncclInvalidUsage, ncclCommMemStats(comm_.handle(), ncclStatGpuMemTotal, &bytes),
+                 "ncclCommMemStats is not supported: tuttiCommStatistics");
+  EXPECT_REFUSED(ncclInvalidUsage, ncclSignal(0, 0, 0, 0, comm_.handle(), nullptr),
+                 "ncclSignal is not supported: there are no windows. Use ncclSend and ncclRecv");
+  EXPECT_REFUSED(ncclInvalidUsage, ncclCommSuspend(comm_.handle(), NCCL_SUSPEND_MEM), "ncclCommSuspend");
+}
+
+TEST(Api, Teams) {
+  ncclComm_t comms[3];
+  check(ncclCommInitAll(comms, 3, nullptr));
+  const ncclTeam_t world = ncclTeamWorld(comms[1]);
+  EXPECT_EQ(world.nRanks, 3);
+  EXPECT_EQ(world.rank, 1);
+  EXPECT_EQ(world.stride, 1);
+  const ncclTeam_t local = ncclTeamLsa(comms[1]);
+  EXPECT_EQ(local.nRanks, 3);
+  const ncclTeam_t rail = ncclTeamRail(comms[1]);
+  EXPECT_EQ(rail.nRanks, 1);
+  EXPECT_EQ(rail.stride, 3);
+  EXPECT_EQ(ncclTeamRankToWorld(comms[1], rail, 0), 1);
+  EXPECT_EQ(ncclTeamRankToLsa(comms[1], local, 2), 2);
+  for (const ncclComm_t comm : comms) check(ncclCommDestroy(comm));
+  EXPECT_EQ(ncclTeamWorld(comms[1]).nRanks, 0);
+  EXPECT_EQ(ncclTeamRankToWorld(nullptr, world, 0), -1);
 }
 
 TEST(Api, InitArguments) {

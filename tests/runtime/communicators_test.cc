@@ -135,6 +135,63 @@ TEST(Config, OtherVersionsOfTheStructureAreRead) {
   EXPECT_EQ(initWith(&older), ncclSuccess) << lastError();
 }
 
+TEST(Config, FieldsThatAreNewerThanItsVersionAreNotLookedAt) {
+  // The figures are those of NCCL's history: which version gave each field its place.
+  struct Field {
+    int ncclConfig_t::*member;
+    unsigned since;
+    const char* name;
+  };
+  const Field fields[] = {
+      {&ncclConfig_t::cgaClusterSize, 21700, "cgaClusterSize"},
+      {&ncclConfig_t::minCTAs, 21700, "minCTAs"},
+      {&ncclConfig_t::maxCTAs, 21700, "maxCTAs"},
+      {&ncclConfig_t::splitShare, 21700, "splitShare"},
+      {&ncclConfig_t::trafficClass, 22500, "trafficClass"},
+      {&ncclConfig_t::collnetEnable, 22700, "collnetEnable"},
+      {&ncclConfig_t::CTAPolicy, 22700, "CTAPolicy"},
+      {&ncclConfig_t::shrinkShare, 22700, "shrinkShare"},
+      {&ncclConfig_t::nvlsCTAs, 22700, "nvlsCTAs"},
+      {&ncclConfig_t::nChannelsPerNetPeer, 22800, "nChannelsPerNetPeer"},
+      {&ncclConfig_t::nvlinkCentricSched, 22800, "nvlinkCentricSched"},
+  };
+  for (const Field& field : fields) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.*field.member = -77;
+    config.version = field.since;
+    EXPECT_REFUSED(ncclInvalidArgument, initWith(&config), field.name);
+    config.version = field.since - 1;
+    EXPECT_EQ(initWith(&config), ncclSuccess) << field.name << ": " << lastError();
+  }
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.magic = 0xcafebeee;
+  EXPECT_REFUSED(ncclInvalidArgument, initWith(&config), "NCCL_CONFIG_INITIALIZER");
+  config = NCCL_CONFIG_INITIALIZER;
+  config.size = 16;  // ends before the first field
+  EXPECT_REFUSED(ncclInvalidArgument, initWith(&config), "NCCL_CONFIG_INITIALIZER");
+}
+
+TEST(Scalable, SeveralIdsMakeOneCommunicator) {
+  ncclUniqueId ids[2] = {test::newId(), test::newId()};
+  EXPECT_EQ(test::runThreads(3,
+                             [&](int rank) {
+                               ncclComm_t comm = nullptr;
+                               check(ncclCommInitRankScalable(&comm, 3, rank, 2, ids, nullptr));
+                               Comm made(comm);
+                               float value = 1;
+                               made.allReduce(&value, &value, 1, ncclSum);
+                               if (value != 3) throw std::runtime_error("wrong sum");
+                             }),
+            test::noErrors(3));
+  ncclComm_t comm = nullptr;
+  EXPECT_REFUSED(ncclInvalidArgument, ncclCommInitRankScalable(&comm, 1, 0, 0, ids, nullptr), "nId 0");
+  EXPECT_REFUSED(ncclInvalidArgument, ncclCommInitRankScalable(&comm, 1, 0, 2, ids, nullptr), "nId 2");
+  EXPECT_REFUSED(ncclInvalidArgument, ncclCommInitRankScalable(&comm, 1, 0, 1, nullptr, nullptr),
+                 "commIds is NULL");
+  EXPECT_REFUSED(ncclInvalidArgument, ncclCommInitRankScalable(nullptr, 1, 0, 1, ids, nullptr),
+                 "newcomm is NULL");
+}
+
 TEST(NonBlocking, InitGoesOnInTheBackground) {
   const ncclUniqueId id = test::newId();
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;

@@ -54,6 +54,53 @@ TEST(Leaks, RanksAsThreads) {
   });
 }
 
+TEST(Leaks, AThousandOneAfterTheOther) {
+  expectNothingStays(
+      [] {
+        for (int i = 0; i < (test::kCountsMemory ? 50 : 10); ++i) {
+          ncclComm_t comm = nullptr;
+          check(ncclCommInitAll(&comm, 1, nullptr));
+          check(ncclCommDestroy(comm));
+        }
+      },
+      20);
+}
+
+TEST(Leaks, SixtyFourAtOnce) {
+  expectNothingStays(
+      [] {
+        std::vector<ncclComm_t> comms(64);
+        for (std::size_t i = 0; i < comms.size(); i += 2) check(ncclCommInitAll(&comms[i], 2, nullptr));
+        std::vector<float> values(comms.size(), 1);
+        check(ncclGroupStart());
+        for (std::size_t i = 0; i < comms.size(); ++i) {
+          check(ncclAllReduce(&values[i], &values[i], 1, ncclFloat, ncclSum, comms[i], nullptr));
+        }
+        check(ncclGroupEnd());
+        EXPECT_EQ(values, std::vector<float>(comms.size(), 2));
+        for (const ncclComm_t comm : comms) check(ncclCommDestroy(comm));
+      },
+      kWarmUp + 2);
+}
+
+TEST(Leaks, SplitAndShrunk) {
+  expectNothingStays(
+      [] {
+        const auto errors = test::runRanks(3, [](Comm& comm) {
+          ncclComm_t child = nullptr;
+          check(ncclCommSplit(comm.handle(), comm.rank() % 2, 0, &child, nullptr));
+          check(ncclCommDestroy(child));
+          int excluded = 0;
+          if (comm.rank() == excluded) return comm.barrier();
+          check(ncclCommShrink(comm.handle(), &excluded, 1, &child, nullptr, NCCL_SHRINK_DEFAULT));
+          check(ncclCommDestroy(child));
+          comm.barrier();
+        });
+        EXPECT_EQ(errors, test::noErrors(3));
+      },
+      kWarmUp + 6);
+}
+
 /// The other ranks, in processes; this process is rank 0.
 class Others {
  public:

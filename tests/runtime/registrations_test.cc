@@ -66,11 +66,11 @@ TEST_F(Registrations, BadArgumentsAreNamed) {
   EXPECT_EQ(ncclCommRegister(comm_, memory_, kBytes, nullptr), ncclInvalidArgument);
   expectSays("handle is NULL");
   int nothing = 0;
-  EXPECT_EQ(ncclCommDeregister(comm_, &nothing), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommDeregister(comm_, &nothing), ncclInvalidUsage);
   expectSays("none of this communicator's");
   ASSERT_EQ(ncclCommRegister(comm_, memory_, kBytes, &handle_), ncclSuccess);
   EXPECT_EQ(ncclCommDeregister(comm_, handle_), ncclSuccess);
-  EXPECT_EQ(ncclCommDeregister(comm_, handle_), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommDeregister(comm_, handle_), ncclInvalidUsage);
 }
 
 TEST_F(Registrations, OtherMemoryIsAcceptedAndMoreThanThereIsRoomFor) {

@@ -1,0 +1,73 @@
+// fork() while communicators exist: the child is told that they are not its own, and the parent notices
+// nothing.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "tests/harness/ranks.h"
+
+namespace tutti {
+namespace {
+
+/// What a child found, as its exit status: 0 is all well.
+int inChild(ncclComm_t comm) {
+  const auto isRefused = [](ncclResult_t result) {
+    const std::string words = ncclGetLastError(nullptr);
+    return result == ncclInvalidUsage && words.find("was forked from the one that made comm") != words.npos;
+  };
+  int count = 0;
+  float value = 1;
+  if (!isRefused(ncclCommCount(comm, &count))) return 1;
+  if (!isRefused(ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comm, nullptr))) return 2;
+  ncclResult_t state = ncclSuccess;
+  if (!isRefused(ncclCommGetAsyncError(comm, &state))) return 3;
+  if (!isRefused(ncclCommDestroy(comm))) return 4;
+  if (!isRefused(ncclCommAbort(comm))) return 5;
+  return 0;
+}
+
+int statusOf(pid_t child) {
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+TEST(Fork, TheChildIsRefusedAndTheParentGoesOn) {
+  ncclComm_t comms[2];
+  check(ncclCommInitAll(comms, 2, nullptr));
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0) << "fork";
+  if (child == 0) std::exit(inChild(comms[0]));  // exit() runs what the library registered for it
+  EXPECT_EQ(statusOf(child), 0);
+  float values[2] = {1, 2};
+  check(ncclGroupStart());
+  for (int r = 0; r < 2; ++r)
+    check(ncclAllReduce(&values[r], &values[r], 1, ncclFloat, ncclSum, comms[r], nullptr));
+  check(ncclGroupEnd());
+  EXPECT_EQ(values[0], 3);
+  for (const ncclComm_t comm : comms) {
+    ncclResult_t state = ncclInternalError;
+    check(ncclCommGetAsyncError(comm, &state));
+    EXPECT_EQ(state, ncclSuccess);
+    check(ncclCommDestroy(comm));
+  }
+}
+
+#if !defined(__SANITIZE_THREAD__)  // which forbids threads in a child of a process that has some
+TEST(Fork, TheChildMakesCommunicatorsOfItsOwn) {
+  Comm before(1, test::newId(), 0);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0) << "fork";
+  if (child == 0) {
+    const auto errors = test::runRanks(2, [](Comm& comm) { comm.barrier(); });
+    std::exit(errors == test::noErrors(2) ? 0 : 1);
+  }
+  EXPECT_EQ(statusOf(child), 0);
+}
+#endif
+
+}  // namespace
+}  // namespace tutti
