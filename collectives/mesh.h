@@ -1,5 +1,5 @@
-// One rank's view of the full mesh of a lane: a link to and from every other rank. Shared by the direct and
-// the one-shot programs.
+// One rank's view of the full mesh of a lane: a link to and from every other rank. Shared by the direct, the
+// one-shot and the personalized programs.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-/// At most kMaxMeshRanks ranks (runtime/core/types.h).
+/// Contributions and results are lists of at most kMaxMeshRanks ranks (runtime/core/types.h).
 struct Mesh {
   std::int32_t nranks;
   std::int32_t rank;

@@ -72,6 +72,26 @@ bool bringsResultsHome(Collective collective) {
   return collective == Collective::all_reduce || collective == Collective::reduce;
 }
 
+struct Choice {
+  Algorithm algorithm;
+  SlotForm slots;
+  std::string_view reason;
+};
+
+/// Nothing to share, nothing to reduce: straight from each to each, whatever was picked and however many
+/// ranks there are.
+Choice choosePersonalized(const Descriptor& d, const Layout& layout, const LinkShape& shape,
+                          PlanOverride::Form form) {
+  const bool is_tiny =
+      layout.nranks <= kMaxMeshRanks && messageBytes(d) <= sizesFor(layout.nranks, shape.on_gpu).packet_bytes;
+  const bool wants_packets =
+      form == PlanOverride::Form::packets || (form != PlanOverride::Form::plain && is_tiny);
+  if (wants_packets && canUsePackets(d, layout, shape)) {
+    return {Algorithm::direct, SlotForm::packets, "tiny: the hand-over is what counts"};
+  }
+  return {Algorithm::direct, SlotForm::plain, "each pair's data is its own"};
+}
+
 /// A lane is worth its steps only if it has a grain of its own for every rank.
 std::uint32_t usefulLanes(const Descriptor& d, int nranks, const LinkShape& shape) {
   if (shape.lanes == 1) return 1;
@@ -84,12 +104,6 @@ std::uint32_t usefulLanes(const Descriptor& d, int nranks, const LinkShape& shap
 std::uint64_t elementsIn(std::uint32_t bytes, DataType type) {
   return bytes >> std::countr_zero(sizeOf(type));
 }
-
-struct Choice {
-  Algorithm algorithm;
-  SlotForm slots;
-  std::string_view reason;
-};
 
 Choice chooseInsideHost(const Descriptor& d, const Layout& layout, const LinkShape& shape) {
   const SizeRow& row = sizesFor(layout.nranks, shape.on_gpu);
@@ -132,6 +146,7 @@ Choice choose(const Descriptor& d, const Layout& layout, const LinkShape& shape,
   using Pick = PlanOverride::Pick;
   using Form = PlanOverride::Form;
   if (layout.nranks == 1) return {Algorithm::single, SlotForm::plain, "one rank"};
+  if (isPersonalized(d.collective)) return choosePersonalized(d, layout, shape, override.slots);
   Choice choice = chooseAutomatically(d, layout, shape);
   if (override == PlanOverride{}) return choice;
   const bool has_mesh = layout.nranks <= kMaxMeshRanks;

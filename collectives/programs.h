@@ -6,6 +6,7 @@
 #include "collectives/executor.h"
 #include "collectives/hierarchical.h"
 #include "collectives/one_shot.h"
+#include "collectives/personalized.h"
 #include "collectives/ring.h"
 #include "runtime/core/plan.h"
 
@@ -33,6 +34,10 @@ TUTTI_STEP bool runRing(E& exec, Collective collective, const LaneWork& work) {
       return chainBroadcast(exec, work);
     case Collective::reduce:
       return chainReduce(exec, work);
+    case Collective::all_to_all:
+    case Collective::gather:
+    case Collective::scatter:
+      break;  // each pair's data is its own: a ring would only make it travel further
   }
   return false;
 }
@@ -50,6 +55,12 @@ TUTTI_STEP bool runDirect(E& exec, Collective collective, const LaneWork& work) 
       return directBroadcast(exec, work);
     case Collective::reduce:
       return directReduce(exec, work);
+    case Collective::all_to_all:
+      return allToAll(exec, work);
+    case Collective::gather:
+      return gather(exec, work);
+    case Collective::scatter:
+      return scatter(exec, work);
   }
   return false;
 }

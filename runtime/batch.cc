@@ -86,6 +86,43 @@ void Batch::requireSelfPairs() const {
   }
 }
 
+/// Some of it would run now, and some each time that the graph does.
+void Batch::requireOneCapture() const {
+  std::optional<bool> captured;
+  for (const Share& share : shares_) {
+    if (!share.communicator->isOnGpu()) continue;
+    if (shares_.size() == 1 && share.gpu_streams.size() == 1) return;
+    for (GpuStream const stream : share.gpu_streams) {
+      const bool is_captured = share.communicator->isCapturing(stream);
+      if (captured.value_or(is_captured) != is_captured) {
+        throw Error(ncclInvalidUsage,
+                    "a group has work on a stream that is being captured and on one that is not. End the "
+                    "group before the capture begins, or capture all of its streams");
+      }
+      captured = is_captured;
+    }
+  }
+}
+
+double Batch::estimateMicroseconds() const {
+  double longest = 0;
+  for (const Share& share : shares_) {
+    const auto sum = [&share](const std::vector<Task>& tasks) {
+      double total = 0;
+      for (const Task& task : tasks) total += share.communicator->estimateMicroseconds(task);
+      return total;
+    };
+    const auto sumOfQueues = [&sum](const std::vector<Queue>& queues) {
+      double total = 0;
+      for (const Queue& queue : queues) total += sum(queue.tasks);
+      return total;
+    };
+    longest = std::max(
+        longest, sum(share.collectives) + std::max(sumOfQueues(share.sends), sumOfQueues(share.receives)));
+  }
+  return longest;
+}
+
 bool Batch::needsTurns() const {
   return !streams_.empty() || std::ranges::any_of(shares_, [](const Share& share) {
     return share.communicator->turns().pending();
@@ -94,10 +131,13 @@ bool Batch::needsTurns() const {
 
 void Batch::launch() {
   requireSelfPairs();
+  requireOneCapture();
   std::vector<Occupancy> occupancies;
   occupancies.reserve(shares_.size());
   for (const Share& share : shares_) occupancies.push_back(share.communicator->occupy());
-  // Kernels run by themselves: all of them are launched before anything is waited for.
+  // Kernels run by themselves: all of them are launched before anything is waited for. Those of one stream
+  // wait for each other: so their communicators must come in the same order on every rank.
+  std::ranges::stable_sort(shares_, {}, [](const Share& s) { return s.communicator->agreedNumber(); });
   for (const Share& share : shares_) {
     if (share.communicator->isOnGpu()) launchOnGpu(share);
   }

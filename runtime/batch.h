@@ -42,9 +42,13 @@ class Batch : public std::enable_shared_from_this<Batch> {
   /// Launches all tasks. Those on GPUs are queued there, first. Of the others: without streams, carries them
   /// out in this thread and returns when they are done; with streams they run when all of these have reached
   /// them, and launch() waits only where some task has no stream. Throws Error(ncclInvalidUsage), with
-  /// nothing launched, when sends and receives of a rank to itself do not pair up; else the first fault of
-  /// what it waited for.
+  /// nothing launched, when sends and receives of a rank to itself do not pair up, or only some of the GPUs'
+  /// streams are being captured; else the first fault of what it waited for.
   void launch();
+
+  /// What launch() will take, µs, as the cost model has it: communicators work side by side; each does its
+  /// collectives, then its transfers, both directions at once.
+  double estimateMicroseconds() const;
 
   /// For streams: one of the batch's streams has reached it. Returns when the batch is done: the last to
   /// arrive carries it out. Returns its first fault.
@@ -70,6 +74,7 @@ class Batch : public std::enable_shared_from_this<Batch> {
   static void launchOnGpu(const Share& share);
   static void addStrands(const Share& share, FibreRunner& runner);
   void requireSelfPairs() const;
+  void requireOneCapture() const;
   bool needsTurns() const;
   void issue();
   void execute() noexcept;

@@ -1,5 +1,6 @@
 // The C API of operations: collectives, point-to-point, groups, streams, reduction operations of the user.
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 
 #include "runtime/capi_support.h"
@@ -71,6 +72,22 @@ void launchOrRecord(const std::shared_ptr<Communicator>& communicator, const Tas
   const auto batch = std::make_shared<tutti::Batch>();
   batch->add(communicator, task, place);
   batch->launch();
+}
+
+/// Throws Error(ncclInvalidArgument) for one that NCCL_SIM_INFO_INITIALIZER has not made. A newer header's
+/// may be larger.
+void requireSimInfo(const ncclSimInfo_t* info) {
+  constexpr const char* kFunction = "ncclGroupSimulateEnd";
+  constexpr unsigned kMagic = 0x74685283;
+  constexpr unsigned kFirstVersion = NCCL_VERSION(2, 22, 0);
+  requirePointer(kFunction, "simInfo", info);
+  constexpr std::size_t kNeeded = offsetof(ncclSimInfo_t, estimatedTime) + sizeof(info->estimatedTime);
+  if (info->size >= kNeeded && info->magic == kMagic && info->version >= kFirstVersion) return;
+  throw Error(
+      ncclInvalidArgument,
+      fmt::format("{}: simInfo has size {}, magic {:#x} and version {}, where at least {}, {:#x} and at "
+                  "least {} are needed. Initialize it with NCCL_SIM_INFO_INITIALIZER",
+                  kFunction, info->size, info->magic, info->version, kNeeded, kMagic, kFirstVersion));
 }
 
 struct Call {
@@ -171,6 +188,27 @@ TUTTI_API(ncclResult_t, ncclBcast, void* buff, size_t count, ncclDataType_t data
                        buff, buff, comm, stream);
 }
 
+TUTTI_API(ncclResult_t, ncclAlltoAll, const void* sendbuff, void* recvbuff, size_t count,
+          ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream) {
+  return runCollective("ncclAlltoAll",
+                       {.collective = Collective::all_to_all, .type = datatype, .count = count}, sendbuff,
+                       recvbuff, comm, stream);
+}
+
+TUTTI_API(ncclResult_t, ncclGather, const void* sendbuff, void* recvbuff, size_t count,
+          ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream) {
+  return runCollective("ncclGather",
+                       {.collective = Collective::gather, .type = datatype, .root = root, .count = count},
+                       sendbuff, recvbuff, comm, stream);
+}
+
+TUTTI_API(ncclResult_t, ncclScatter, const void* sendbuff, void* recvbuff, size_t count,
+          ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream) {
+  return runCollective("ncclScatter",
+                       {.collective = Collective::scatter, .type = datatype, .root = root, .count = count},
+                       sendbuff, recvbuff, comm, stream);
+}
+
 TUTTI_API(ncclResult_t, ncclSend, const void* sendbuff, size_t count, ncclDataType_t datatype, int peer,
           ncclComm_t comm, cudaStream_t stream) {
   return runTransfer("ncclSend", {.kind = Task::Kind::send, .send = sendbuff}, count, datatype, peer, comm,
@@ -189,6 +227,15 @@ TUTTI_API(ncclResult_t, ncclGroupStart) {
 
 TUTTI_API(ncclResult_t, ncclGroupEnd) {
   return guarded([] { return Group::ofThisThread().end(); });
+}
+
+TUTTI_API(ncclResult_t, ncclGroupSimulateEnd, ncclSimInfo_t* simInfo) {
+  return guarded([&] {
+    float estimate = NCCL_UNDEF_FLOAT;
+    Group::ofThisThread().simulateEnd(&estimate);
+    requireSimInfo(simInfo);
+    if (estimate >= 0) simInfo->estimatedTime = estimate;
+  });
 }
 
 TUTTI_API(ncclResult_t, ncclRedOpCreatePreMulSum, ncclRedOp_t* op, void* scalar, ncclDataType_t datatype,

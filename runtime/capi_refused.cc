@@ -26,27 +26,8 @@ constexpr const char* kNoGrowth =
     "a communicator does not grow. Get an id by ncclGetUniqueId, and make a larger communicator of all ranks "
     "by "
     "ncclCommInitRank";
-constexpr const char* kNotYet = "use a group of ncclSend and ncclRecv";
 
 }  // namespace
-
-TUTTI_API(ncclResult_t, ncclAlltoAll, const void*, void*, size_t, ncclDataType_t, ncclComm_t, cudaStream_t) {
-  return refuse("ncclAlltoAll", kNotYet);
-}
-
-TUTTI_API(ncclResult_t, ncclGather, const void*, void*, size_t, ncclDataType_t, int, ncclComm_t,
-          cudaStream_t) {
-  return refuse("ncclGather", kNotYet);
-}
-
-TUTTI_API(ncclResult_t, ncclScatter, const void*, void*, size_t, ncclDataType_t, int, ncclComm_t,
-          cudaStream_t) {
-  return refuse("ncclScatter", kNotYet);
-}
-
-TUTTI_API(ncclResult_t, ncclGroupSimulateEnd, ncclSimInfo_t*) {
-  return refuse("ncclGroupSimulateEnd", "use ncclGroupEnd");
-}
 
 TUTTI_API(ncclResult_t, ncclCommGetUniqueId, ncclComm_t, ncclUniqueId*) {
   return refuse("ncclCommGetUniqueId", kNoGrowth);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "collectives/cost_model.h"
 #include "collectives/planner.h"
 #include "collectives/point_to_point.h"
 #include "collectives/programs.h"
@@ -37,6 +38,12 @@ std::uint32_t spinsFor(const Wiring& wiring, const PeerInfo& self) {
     cores += static_cast<std::size_t>(std::popcount(any));
   }
   return here.size() <= cores ? kSpins : 0;
+}
+
+std::uint64_t numberOf(const UniqueId& id) {
+  // Of a secret; nobody computes it back from a hash of 64 bits.
+  return std::hash<std::string_view>{}(
+      {reinterpret_cast<const char*>(id.secret.data()), id.secret.size()});  // NOLINT: bytes as characters
 }
 
 /// A caller inside the network links, if there are any.
@@ -84,6 +91,7 @@ Communicator::Communicator(Process& process, Settings settings, const Membership
       settings_(completed(std::move(settings), gpus != nullptr)),
       nranks_(membership.nranks),
       rank_(membership.rank),
+      agreed_number_(numberOf(membership.id)),
       wiring_(makeWiring(process, settings_,
                          {.nranks = nranks_,
                           .id = membership.id,
@@ -208,9 +216,9 @@ void Communicator::findRegions(const Task& task, UserBuffers& buffers) {
 void Communicator::sayPlan(const PlannedOperation& planned) {
   const Plan& plan = planned.plan;
   const auto way = static_cast<unsigned>(plan.algorithm) * 2 + static_cast<unsigned>(plan.slots);
-  const std::uint64_t bit = std::uint64_t{1} << (static_cast<unsigned>(plan.descriptor.collective) * 8 + way);
-  if ((told_plans_ & bit) != 0) return;
-  told_plans_ |= bit;
+  const std::size_t bit = static_cast<std::size_t>(plan.descriptor.collective) * kWays + way;
+  if (told_plans_[bit]) return;
+  told_plans_.set(bit);
   process_.log().write(
       LogLevel::info, rank_,
       fmt::format("{}: {} over {} of {} elements, {} lane(s) ({})", describe(plan.descriptor),
@@ -231,6 +239,24 @@ bool Communicator::runTransfer(const Task& task, WaitScheduler* scheduler) {
   const bool done = is_send ? sendProgram(executor, work) : receiveProgram(executor, work);
   traffic_.add(executor.moved());
   return done && !fault_.tripped();
+}
+
+double Communicator::estimateMicroseconds(const Task& task) const {
+  const auto costTo = [this](int rank) {
+    return linkCost(wiring_.transports[static_cast<std::size_t>(rank)]);
+  };
+  if (task.kind != Task::Kind::collective) {
+    return costTo(task.peer).microseconds(1, static_cast<double>(task.descriptor.count));
+  }
+  // Links to the next rank of this host, and to one of another.
+  LinkCosts costs{linkCost("self"), linkCost("self")};
+  for (int rank = 0; rank < nranks_; ++rank) {
+    const std::string& name = wiring_.transports[static_cast<std::size_t>(rank)];
+    if (name == "self") continue;
+    (name == "tcp" || name == "verbs" ? costs.between : costs.inside) = linkCost(name);
+  }
+  const Plan plan = makePlan(task.descriptor, wiring_.layout, wiring_.shape, settings_.plan);
+  return tutti::estimateMicroseconds(plan, wiring_.layout.hosts, costs);
 }
 
 tuttiTransport_t Communicator::transport(int peer) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -94,6 +95,8 @@ class Communicator final : public EndsWithProcess {
   int rank() const { return rank_; }
   int nranks() const { return nranks_; }
   const Layout& layout() const { return wiring_.layout; }
+  /// The same on all ranks and another for each communicator: puts communicators in one order everywhere.
+  std::uint64_t agreedNumber() const { return agreed_number_; }
   /// Pauses before a wait yields, see Pace.
   std::uint32_t spins() const { return spins_; }
 
@@ -106,9 +109,14 @@ class Communicator final : public EndsWithProcess {
   /// known to all ranks.
   bool carryOut(const Task& task, WaitScheduler* scheduler) noexcept;
 
+  /// What one validated task will take by itself, as the cost model (collectives/cost_model.h) has it.
+  double estimateMicroseconds(const Task& task) const;
+
   bool isOnGpu() const { return gpu_work_ != nullptr; }
   /// Throws Error(ncclInvalidArgument) for a stream of another GPU, or CUDA's words for one that is none.
   void requireStream(GpuStream stream) const;
+  /// Whether what is queued on the stream is recorded in a graph instead.
+  bool isCapturing(GpuStream stream) const { return gpu_work_->isCapturing(stream); }
   /// Queues validated tasks on streams and returns; for communicators on a GPU. Throws Error.
   void launchOnGpu(const GpuTasks& tasks);
 
@@ -208,13 +216,14 @@ class Communicator final : public EndsWithProcess {
   Settings settings_;
   int nranks_;
   int rank_;
+  std::uint64_t agreed_number_;
   Wiring wiring_;
   std::vector<PeerState> states_;   ///< of executors, by rank
   std::uint64_t executors_ = 0;     ///< so many have been made
   std::vector<std::byte> scratch_;  ///< for packets; of one collective at a time
   Registrations registrations_;
   Meetings meetings_;
-  std::uint64_t told_plans_ = 0;
+  std::bitset<std::size_t{kCollectiveCount} * kWays> told_plans_;  ///< in the log
   Traffic traffic_;
   FaultCell fault_;
   mutable std::atomic<bool> is_fault_told_{false};  ///< the program knows

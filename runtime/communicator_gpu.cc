@@ -68,10 +68,10 @@ void Communicator::requireReach(const Task& task) const {
                     "with cudaMalloc or ncclMemAlloc, or set TUTTI_DEVICE=host for host memory",
                     call, argument, address, placeText(info), device_));
   };
-  const bool reads = is_collective ? d.collective != Collective::broadcast || rank_ == d.root
-                                   : task.kind == Task::Kind::send;
-  const bool writes = is_collective ? d.collective != Collective::reduce || rank_ == d.root
-                                    : task.kind == Task::Kind::receive;
+  const bool reads =
+      is_collective ? readsInput(d.collective, rank_ == d.root) : task.kind == Task::Kind::send;
+  const bool writes =
+      is_collective ? writesOutput(d.collective, rank_ == d.root) : task.kind == Task::Kind::receive;
   if (task.scalar.at != nullptr && d.op == RedOp::premul_sum) require("scalar", task.scalar.at);
   if (reads) require("sendbuff", task.send);
   if (writes) require("recvbuff", task.recv);
@@ -93,7 +93,8 @@ GpuTask Communicator::gpuCollective(const Task& task) {
   const Extent extent = extentOf(d.collective, nranks_);
   const std::uint64_t bytes = d.count * sizeOf(d.type) * std::max(extent.send_blocks, extent.recv_blocks);
   UserBuffers buffers{static_cast<const std::byte*>(task.send), static_cast<std::byte*>(task.recv)};
-  const bool may_lend = bytes >= settings_.loans.least_bytes;
+  const bool may_refer = mayReferInPlace(d.collective) || task.send != task.recv;
+  const bool may_lend = may_refer && bytes >= settings_.loans.least_bytes;
   // Asks the driver about each registered buffer, so only where it is of use.
   if (may_lend && planned.plan.slots == SlotForm::plain && !registrations_.empty()) {
     findRegions(task, buffers);

@@ -41,6 +41,7 @@ class GpuWork final : public Watched {
   GpuWork& operator=(const GpuWork&) = delete;
   ~GpuWork();
 
+  bool isCapturing(GpuStream stream) const { return gpu_.isCapturing(stream); }
   /// Queues everything and returns. Throws Error.
   void launch(const GpuLaunch& launch);
   /// A captured launch runs. Any thread.

@@ -1,5 +1,6 @@
 #include "runtime/group.h"
 
+#include <string>
 #include <utility>
 
 namespace tutti {
@@ -18,15 +19,27 @@ void Group::add(const std::shared_ptr<Communicator>& communicator, const Task& t
   content_.batch->add(communicator, task, place);
 }
 
-ncclResult_t Group::end() {
-  if (depth_ == 0) throw Error(ncclInvalidUsage, "ncclGroupEnd without an ncclGroupStart before it");
-  if (--depth_ != 0) return ncclSuccess;
-  Content content = std::exchange(content_, {});
-  if (content.error) {
-    for (const CommInit& init : content.inits) init.discard();
-    throw Error(*content.error);
+std::optional<Group::Content> Group::leave(const char* function) {
+  if (depth_ == 0) {
+    throw Error(ncclInvalidUsage, std::string(function) + " without an ncclGroupStart before it");
   }
-  return carryOut(content);
+  if (--depth_ != 0) return std::nullopt;
+  Content content = std::exchange(content_, {});
+  if (!content.error) return content;
+  for (const CommInit& init : content.inits) init.discard();
+  throw Error(*content.error);
+}
+
+ncclResult_t Group::end() {
+  std::optional<Content> content = leave("ncclGroupEnd");
+  return content ? carryOut(*content) : ncclSuccess;
+}
+
+void Group::simulateEnd(float* estimate) {
+  const std::optional<Content> content = leave("ncclGroupSimulateEnd");
+  if (!content) return;
+  for (const CommInit& init : content->inits) init.discard();
+  *estimate = content->batch != nullptr ? static_cast<float>(content->batch->estimateMicroseconds()) : 0;
 }
 
 ncclResult_t Group::carryOut(Content& content) {

@@ -26,6 +26,10 @@ class Group {
   /// or the first error of carrying out. Returns ncclInProgress when it left work to the background.
   ncclResult_t end();
 
+  /// The same without carrying anything out: what was recorded is forgotten. At the outermost level it
+  /// writes what end() would take, µs, to *estimate, else nothing.
+  void simulateEnd(float* estimate);
+
   /// A call inside the group failed: the group will, too.
   void fail(const Error& error);
 
@@ -41,6 +45,8 @@ class Group {
     std::vector<std::function<ncclResult_t()>> endings;
   };
 
+  /// Leaves one level. What was recorded, at the outermost one. Throws as end() does.
+  std::optional<Content> leave(const char* function);
   static ncclResult_t carryOut(Content& content);
 
   int depth_ = 0;

@@ -40,9 +40,9 @@ void validateOverlap(const Descriptor& d, const Extent& extent, int rank, const 
   if (overlaps && !is_in_place) {
     refuse(fmt::format("{}: sendbuff and recvbuff overlap, but not as an in-place call ({})",
                        name(d.collective),
-                       extent.send_blocks > 1   ? "recvbuff == sendbuff + rank * recvcount"
-                       : extent.recv_blocks > 1 ? "sendbuff == recvbuff + rank * sendcount"
-                                                : "sendbuff == recvbuff"));
+                       extent.send_blocks == extent.recv_blocks ? "sendbuff == recvbuff"
+                       : extent.send_blocks > 1                 ? "recvbuff == sendbuff + rank * recvcount"
+                                                                : "sendbuff == recvbuff + rank * sendcount"));
   }
 }
 
@@ -56,10 +56,9 @@ void validateCollective(const Task& task, int nranks, int rank) {
                        d.count, name(d.type), nranks));
   }
   if (d.count == 0) return;
-  const bool reads_input = d.collective != Collective::broadcast || rank == d.root;
+  const bool reads_input = readsInput(d.collective, rank == d.root);
   if (reads_input && task.send == nullptr) refuse(fmt::format("{}: sendbuff is NULL", name(d.collective)));
-  // What a rank other than the root of a reduce passes as recvbuff is never looked at.
-  const bool writes_output = d.collective != Collective::reduce || rank == d.root;
+  const bool writes_output = writesOutput(d.collective, rank == d.root);
   if (writes_output && task.recv == nullptr) {
     refuse(fmt::format("{}: recvbuff is NULL", name(d.collective)));
   }

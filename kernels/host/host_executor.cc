@@ -48,7 +48,8 @@ HostExecutor::HostExecutor(const Plan& plan, const UserBuffers& buffers, const H
                    : nullptr),
       element_bytes_(sizeOf(plan.descriptor.type)),
       bytes_(operationBytes(plan.descriptor, plan.nranks)),
-      scratch_part_(packetSlotBytes()) {
+      scratch_part_(packetSlotBytes()),
+      may_refer_(mayReferInPlace(plan.descriptor.collective) || buffers.input != buffers.output) {
   if (plan.descriptor.op == RedOp::avg) buffers_.scale = averageScale(plan.descriptor.type, plan.nranks);
 }
 
@@ -249,6 +250,7 @@ const RegionPlace& HostExecutor::regionOf(const Operand& operand) const {
 }
 
 SlotKind HostExecutor::kindOf(int peer, const Loan& loan, std::uint64_t bytes) const {
+  if (!may_refer_) return SlotKind::inline_data;
   const MemoryAccess& access = links_.accepted[index(peer)];
   if (access.network && bytes >= links_.loans.least_network_bytes) return SlotKind::address;
   if (bytes == 0 || bytes_ < links_.loans.least_bytes) return SlotKind::inline_data;

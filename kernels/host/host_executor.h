@@ -130,6 +130,7 @@ class HostExecutor {
   std::size_t element_bytes_;
   std::uint64_t bytes_;  ///< of the operation: of the larger buffer
   std::size_t scratch_part_;
+  bool may_refer_;  ///< to this rank's memory, in slots
   MovedData moved_;
   bool streamed_ = false;  ///< streaming stores were made that no fence has ordered yet
 };

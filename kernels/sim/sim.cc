@@ -408,7 +408,8 @@ void Sim::Executor::lend(Outbound out, std::uint64_t n, const Loan& loan) {
     sim_.checkNotLent(rank_, sim_.userRange(rank_, loan.to, n).data, n, true);
   }
   auto& link = sim_.outbound(rank_, lane_, out.index);
-  const bool by_reference = !sim_.usesPackets() && sim_.random_() % 2 == 0;
+  const bool may_refer = !sim_.options_.in_place || mayReferInPlace(sim_.plan_.descriptor.collective);
+  const bool by_reference = may_refer && !sim_.usesPackets() && sim_.random_() % 2 == 0;
   auto& slot = link.at(link.posted);
   if (!by_reference) {
     require(slot.state == Sim::SlotState::filling, "lends in a slot that it has not reserved");

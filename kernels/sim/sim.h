@@ -6,7 +6,8 @@
 // then they are filled with a poison. A verb that breaks the rules, or a state in which nobody can go on,
 // ends the run with a report in words. The same seed gives the same run.
 //
-// Loans go by reference or as bytes, as the seed says: a program must be right either way. What was lent is
+// Loans go by reference or as bytes, as the seed says: a program must be right either way (unless
+// mayReferInPlace() rules references out). What was lent is
 // the peer's until it was given back and the lender has learned of it, and conflicting use by its owner is an
 // ownership error. Packet links have no acknowledgements; a packet slot that is written before the peer is
 // known to have read it is an error, and messages arrive in two parts.

@@ -19,7 +19,7 @@ struct Descriptor {
   std::uint8_t kind = 0;  ///< 0 collective, 1 transfer (send and receive)
   std::int32_t root = 0;  ///< rank, for rooted collectives
   std::uint64_t count =
-      0;  ///< elements: all_reduce, broadcast per rank; reduce_scatter, all_gather per block
+      0;  ///< elements: of a block, where a buffer has one for every rank; else of the buffer
 
   friend bool operator==(const Descriptor&, const Descriptor&) = default;
 };

@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-/// Blocks of descriptor.count elements in each buffer of a rank.
+/// Blocks of descriptor.count elements in each buffer of a rank, as far as the buffer is looked at.
 struct Extent {
   std::uint64_t send_blocks = 1;
   std::uint64_t recv_blocks = 1;
@@ -15,8 +15,20 @@ struct Extent {
 
 constexpr Extent extentOf(Collective collective, int nranks) {
   const auto all = static_cast<std::uint64_t>(nranks);
-  if (collective == Collective::reduce_scatter) return {all, 1};
-  if (collective == Collective::all_gather) return {1, all};
+  switch (collective) {
+    case Collective::reduce_scatter:
+    case Collective::scatter:
+      return {all, 1};
+    case Collective::all_gather:
+    case Collective::gather:
+      return {1, all};
+    case Collective::all_to_all:
+      return {all, all};
+    case Collective::all_reduce:
+    case Collective::broadcast:
+    case Collective::reduce:
+      break;
+  }
   return {1, 1};
 }
 

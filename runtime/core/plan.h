@@ -29,6 +29,9 @@ constexpr std::string_view name(Algorithm algorithm) {
 }
 constexpr std::string_view name(SlotForm form) { return form == SlotForm::plain ? "slots" : "packets"; }
 
+/// Algorithms in each of their slot forms.
+inline constexpr int kWays = 10;
+
 /// Where the ranks of a communicator are.
 struct Layout {
   std::int32_t nranks = 1;

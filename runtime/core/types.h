@@ -33,9 +33,12 @@ enum class Collective : std::uint8_t {
   reduce_scatter = 1,
   all_gather = 2,
   broadcast = 3,
-  reduce = 4
+  reduce = 4,
+  all_to_all = 5,
+  gather = 6,
+  scatter = 7
 };
-inline constexpr int kCollectiveCount = 5;
+inline constexpr int kCollectiveCount = 8;
 
 /// Most ranks that one communicator may have.
 inline constexpr int kMaxRanks = 1024;
@@ -78,8 +81,29 @@ constexpr bool isReduction(Collective collective) {
 }
 
 constexpr bool hasRoot(Collective collective) {
-  return collective == Collective::broadcast || collective == Collective::reduce;
+  return collective == Collective::broadcast || collective == Collective::reduce ||
+         collective == Collective::gather || collective == Collective::scatter;
 }
+
+/// Every pair that exchanges has data of its own: no rank has a use for what it could pass on.
+constexpr bool isPersonalized(Collective collective) {
+  return collective == Collective::all_to_all || collective == Collective::gather ||
+         collective == Collective::scatter;
+}
+
+/// Whether a rank's sendbuff is looked at.
+constexpr bool readsInput(Collective collective, bool is_root) {
+  return is_root || (collective != Collective::broadcast && collective != Collective::scatter);
+}
+
+/// Whether a rank's recvbuff is.
+constexpr bool writesOutput(Collective collective, bool is_root) {
+  return is_root || (collective != Collective::reduce && collective != Collective::gather);
+}
+
+/// In place, peers may still read block p of an all-to-all when the block that came from p is written there:
+/// blocks must leave as bytes, never by reference.
+constexpr bool mayReferInPlace(Collective collective) { return collective != Collective::all_to_all; }
 
 constexpr std::string_view name(DataType type) {
   constexpr std::string_view kNames[kDataTypeCount] = {"int8",   "uint8",    "int32",  "uint32",
@@ -94,8 +118,8 @@ constexpr std::string_view name(RedOp op) {
 }
 
 constexpr std::string_view name(Collective collective) {
-  constexpr std::string_view kNames[kCollectiveCount] = {"AllReduce", "ReduceScatter", "AllGather",
-                                                         "Broadcast", "Reduce"};
+  constexpr std::string_view kNames[kCollectiveCount] = {
+      "AllReduce", "ReduceScatter", "AllGather", "Broadcast", "Reduce", "AlltoAll", "Gather", "Scatter"};
   return kNames[static_cast<int>(collective)];
 }
 

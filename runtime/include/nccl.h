@@ -362,8 +362,8 @@ ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t datatype, int ro
 ncclResult_t pncclBcast(void* buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
                         cudaStream_t stream);
 
-/// Block p of sendbuff, of `count` elements, goes to rank p, and block p of recvbuff comes from it. Not in
-/// place.
+/// Sends the `count` elements at sendbuff + p * count to each rank p, and leaves those of rank p at recvbuff
+/// + p * count. In place when sendbuff == recvbuff, which NCCL does not have.
 ncclResult_t ncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
                           ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclAlltoAll(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
@@ -376,8 +376,8 @@ ncclResult_t ncclGather(const void* sendbuff, void* recvbuff, size_t count, nccl
 ncclResult_t pncclGather(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
                          int root, ncclComm_t comm, cudaStream_t stream);
 
-/// Leaves the root's sendbuff + r * count, of `count` elements, on rank r. sendbuff is looked at on the root
-/// only. In place when recvbuff == sendbuff + root * count there.
+/// Leaves the `count` elements at sendbuff + r * count of the root on rank r. sendbuff is looked at on the
+/// root only. In place when recvbuff == sendbuff + root * count there.
 ncclResult_t ncclScatter(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
                          int root, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclScatter(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
@@ -423,7 +423,10 @@ ncclResult_t pncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
 ncclResult_t pncclGroupEnd(void);
 
-/// Closes it, carries out nothing, and says how long it would take.
+/// Closes a group as ncclGroupEnd does, but carries nothing out: what was recorded is forgotten, and
+/// simInfo->estimatedTime says how long it would have taken, by a simple model of latency and bandwidth. The
+/// outermost level counts: an inner one leaves *simInfo as it is. NULL, or one that was not initialized, is
+/// ncclInvalidArgument; the group is closed all the same.
 ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* simInfo);
 ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t* simInfo);
 

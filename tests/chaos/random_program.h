@@ -72,8 +72,7 @@ class RandomProgram {
     d.type = static_cast<DataType>(random() % kDataTypeCount);
     d.op = isReduction(d.collective) ? static_cast<RedOp>(random() % kAllRedOpCount) : RedOp::sum;
     d.root = hasRoot(d.collective) ? static_cast<int>(random() % nranks) : 0;
-    const bool has_blocks =
-        d.collective == Collective::all_gather || d.collective == Collective::reduce_scatter;
+    const bool has_blocks = hasInputBlocks(d.collective) || hasOutputBlocks(d.collective);
     d.count = drawBytes(random) / sizeOf(d.type) / (has_blocks ? nranks : 1);
     return d;
   }

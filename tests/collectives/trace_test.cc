@@ -76,6 +76,15 @@ Symbol expected(const Case& c, int rank, std::uint64_t i) {
       return {.copied = std::uint64_t{1} << (i / c.count), .element = i % c.count};
     case Collective::broadcast:
       return {.copied = std::uint64_t{1} << c.root, .element = i};
+    case Collective::all_to_all:
+      return {.copied = std::uint64_t{1} << (i / c.count),
+              .element = static_cast<std::uint64_t>(rank) * c.count + i % c.count};
+    case Collective::gather:
+      if (rank != c.root) return {};
+      return {.copied = std::uint64_t{1} << (i / c.count), .element = i % c.count};
+    case Collective::scatter:
+      return {.copied = std::uint64_t{1} << c.root,
+              .element = static_cast<std::uint64_t>(rank) * c.count + i};
   }
   return {};
 }
@@ -175,7 +184,8 @@ INSTANTIATE_TEST_SUITE_P(EveryProgram, TraceOf,
 
 TEST(Trace, EveryRoot) {
   for (const test::Variant& variant : test::kVariants) {
-    for (const Collective collective : {Collective::broadcast, Collective::reduce}) {
+    for (const Collective collective :
+         {Collective::broadcast, Collective::reduce, Collective::gather, Collective::scatter}) {
       for (int nranks = 1; nranks <= 9; ++nranks) {
         for (int root = 0; root < nranks; ++root) {
           const Case c{
@@ -219,7 +229,11 @@ TEST(Trace, BytesAndStepsAreOptimal) {
 /// which `programs` then does not count.
 bool isFound(test::Bug bug, Collective collective, const test::Variant& variant, int& programs) {
   // 3 ranks, several rounds, 2 slots.
-  const Case c{.collective = collective, .nranks = 3, .count = 200, .variant = variant};
+  const Case c{.collective = collective,
+               .nranks = 3,
+               .count = 200,
+               .root = test::rootForBugs(collective),
+               .variant = variant};
   bool committed = false;
   const auto run = [&](auto& executor, const Plan& plan, const LaneWork& work) {
     if (work.rank != 1) return runProgram(executor, plan, work);
@@ -238,8 +252,9 @@ TEST(Trace, PlantedBugsAreFound) {
     if (bug == test::Bug::early_reuse) continue;
     int programs = 0;
     for (const test::Variant& variant : test::kVariants) {
-      for (const auto collective : {Collective::all_reduce, Collective::reduce_scatter}) {
-        if (bug == test::Bug::missing_drain && collective == Collective::reduce_scatter) continue;
+      for (const auto collective : {Collective::all_reduce, Collective::reduce_scatter,
+                                    Collective::all_to_all, Collective::gather, Collective::scatter}) {
+        if (bug == test::Bug::missing_drain && collective != Collective::all_reduce) continue;
         EXPECT_TRUE(isFound(bug, collective, variant, programs))
             << "bug " << static_cast<int>(bug) << " in " << name(collective) << " by " << variant.text;
       }

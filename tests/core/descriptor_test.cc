@@ -14,6 +14,12 @@ TEST(Descriptor, ReadsLikeTheCall) {
             "Broadcast(count 1, int32, root 3)");
   EXPECT_EQ(describe({.collective = Collective::all_gather, .type = DataType::float64, .count = 0}),
             "AllGather(count 0, double)");
+  EXPECT_EQ(describe({.collective = Collective::all_to_all, .type = DataType::float16, .count = 9}),
+            "AlltoAll(count 9, half)");
+  EXPECT_EQ(describe({.collective = Collective::gather, .type = DataType::uint8, .root = 1, .count = 2}),
+            "Gather(count 2, uint8, root 1)");
+  EXPECT_EQ(describe({.collective = Collective::scatter, .type = DataType::int64, .root = 2, .count = 3}),
+            "Scatter(count 3, int64, root 2)");
 }
 
 TEST(Descriptor, DamagedOneIsNotReadPastItsTables) {

@@ -39,7 +39,7 @@ void checkCollective(TestRank& rank, const Buffers& buffers, Collective collecti
   const GpuTask task = rank.task(descriptor, buffers.send.data(), buffers.recv.data(), override);
   rank.gpu().launchCollective(task, rank.stream());
   rank.synchronize();
-  if (collective == Collective::reduce && rank.rank() != descriptor.root) return;
+  if (onlyRootReceives(collective) && rank.rank() != descriptor.root) return;
   std::vector<float> got(out_count);
   rank.read(got.data(), buffers.recv, out_count * sizeof(float));
   for (std::uint64_t i = 0; i < out_count; ++i) {
@@ -109,8 +109,8 @@ void synchronize(const OwnedStream& stream) {
 void collectives(TestRank& rank) {
   constexpr std::uint64_t kMost = 20'000;
   const Buffers buffers(kMost * static_cast<std::size_t>(rank.nranks()) * sizeof(float));
-  for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter,
-                                      Collective::all_gather, Collective::broadcast, Collective::reduce}) {
+  for (int number = 0; number < kCollectiveCount; ++number) {
+    const auto collective = static_cast<Collective>(number);
     for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{100}, kMost}) {
       checkCollective(rank, buffers, collective, {Pick::ring, Form::automatic}, count);
       checkCollective(rank, buffers, collective, {Pick::direct, Form::plain}, count);

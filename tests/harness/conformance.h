@@ -125,6 +125,12 @@ inline void call(Comm& comm, const Descriptor& d, const std::byte* send, std::by
       return comm.broadcast(send, recv, d.count, type, d.root);
     case Collective::reduce:
       return comm.reduce(send, recv, d.count, type, op.get(), d.root);
+    case Collective::all_to_all:
+      return comm.allToAll(send, recv, d.count, type);
+    case Collective::gather:
+      return comm.gather(send, recv, d.count, type, d.root);
+    case Collective::scatter:
+      return comm.scatter(send, recv, d.count, type, d.root);
   }
 }
 
@@ -135,7 +141,8 @@ inline std::vector<std::byte> checkOperation(Comm& comm, const Descriptor& d, st
   const int rank = comm.rank();
   const std::size_t size = sizeOf(d.type);
   const std::uint64_t inputs = inputCount(d.collective, nranks, d.count);
-  const bool has_result = d.collective != Collective::reduce || rank == d.root;
+  const bool has_result = rank == d.root || !onlyRootReceives(d.collective);
+  const bool has_input = rank == d.root || !onlyRootSends(d.collective);
   const std::uint64_t outputs = has_result ? outputCount(d.collective, nranks, d.count) : 0;
   constexpr std::byte kGuard{0x5a};
   constexpr std::size_t kGuardBytes = 64;
@@ -145,11 +152,14 @@ inline std::vector<std::byte> checkOperation(Comm& comm, const Descriptor& d, st
   std::fill(out.data(), out.end(), kGuard);
   std::byte* send = in.data() + kGuardBytes / 2 + place.shift;
   std::byte* recv = out.data() + kGuardBytes / 2 + place.shift;
-  const std::size_t block = static_cast<std::size_t>(rank) * d.count * size;
-  if (place.in_place && d.collective == Collective::all_gather) send = recv + block;
-  if (place.in_place && d.collective == Collective::reduce_scatter) recv = send + block;
-  const bool is_simple = d.collective != Collective::all_gather && d.collective != Collective::reduce_scatter;
-  if (place.in_place && is_simple && has_result) send = recv;
+  const std::size_t own_block = inPlaceOffset(d.collective, rank, d.count) * size;
+  if (place.in_place && has_result) {
+    if (inputs > outputs) {
+      recv = send + own_block;
+    } else {
+      send = recv + own_block;
+    }
+  }
   for (std::uint64_t i = 0; i < inputs; ++i) {
     encode(d.type, send + i * size, inputValue(seed, rank, i, d.type, d.op));
   }
@@ -157,9 +167,10 @@ inline std::vector<std::byte> checkOperation(Comm& comm, const Descriptor& d, st
   const bool receives_in_in = recv >= in.data() && recv < in.end();
   in.upload();
   out.upload();
-  // A reduce's recvbuff matters on the root only.
-  call(comm, d, (sends_from_out ? out : in).place(send),
-       has_result || place.shift % 2 == 0 ? (receives_in_in ? in : out).place(recv) : nullptr);
+  // What matters on the root only may be anything on other ranks.
+  const bool passes_all = place.shift % 2 == 0;
+  call(comm, d, has_input || passes_all ? (sends_from_out ? out : in).place(send) : nullptr,
+       has_result || passes_all ? (receives_in_in ? in : out).place(recv) : nullptr);
   in.download();
   out.download();
 

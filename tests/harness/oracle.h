@@ -133,6 +133,13 @@ inline double expectedValue(std::uint64_t seed, int nranks, int rank, const Desc
       return inputValue(seed, static_cast<int>(i / d.count), i % d.count, d.type, d.op);
     case Collective::broadcast:
       return inputValue(seed, d.root, i, d.type, d.op);
+    case Collective::all_to_all:
+      return inputValue(seed, static_cast<int>(i / d.count),
+                        static_cast<std::uint64_t>(rank) * d.count + i % d.count, d.type, d.op);
+    case Collective::gather:
+      return inputValue(seed, static_cast<int>(i / d.count), i % d.count, d.type, d.op);
+    case Collective::scatter:
+      return inputValue(seed, d.root, static_cast<std::uint64_t>(rank) * d.count + i, d.type, d.op);
   }
   return NAN;
 }
@@ -148,12 +155,31 @@ inline double tolerance(DataType type, RedOp op, int nranks) {
   return (nranks + 1) * (relative * largestInput(type, op) + smallest);
 }
 
+/// Whether the buffer of each rank, or of the root, holds a block for every rank.
+inline bool hasInputBlocks(Collective c) {
+  return c == Collective::reduce_scatter || c == Collective::all_to_all || c == Collective::scatter;
+}
+inline bool hasOutputBlocks(Collective c) {
+  return c == Collective::all_gather || c == Collective::all_to_all || c == Collective::gather;
+}
+
+/// Whether only the root has a result.
+inline bool onlyRootReceives(Collective c) { return c == Collective::reduce || c == Collective::gather; }
+/// Whether only the root has an input.
+inline bool onlyRootSends(Collective c) { return c == Collective::broadcast || c == Collective::scatter; }
+
 /// Elements of each rank's input and output.
 inline std::uint64_t inputCount(Collective collective, int nranks, std::uint64_t count) {
-  return collective == Collective::reduce_scatter ? count * static_cast<std::uint64_t>(nranks) : count;
+  return hasInputBlocks(collective) ? count * static_cast<std::uint64_t>(nranks) : count;
 }
 inline std::uint64_t outputCount(Collective collective, int nranks, std::uint64_t count) {
-  return collective == Collective::all_gather ? count * static_cast<std::uint64_t>(nranks) : count;
+  return hasOutputBlocks(collective) ? count * static_cast<std::uint64_t>(nranks) : count;
+}
+
+/// In place: which element of the larger buffer the smaller one starts at. 0 where they are equally large.
+inline std::uint64_t inPlaceOffset(Collective collective, int rank, std::uint64_t count) {
+  const bool differ = hasInputBlocks(collective) != hasOutputBlocks(collective);
+  return differ ? static_cast<std::uint64_t>(rank) * count : 0;
 }
 
 }  // namespace tutti::test

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collectives/executor.h"
+#include "runtime/core/types.h"
 
 namespace tutti::test {
 
@@ -27,6 +28,9 @@ inline constexpr Bug kAllBugs[] = {Bug::wrong_chunk,    Bug::lost_release,    Bu
                                    Bug::double_post,    Bug::early_credit,    Bug::missing_last_chunk,
                                    Bug::missing_await,  Bug::missing_reserve, Bug::missing_drain,
                                    Bug::missing_result, Bug::early_reuse};
+
+/// The root that gives rank 1, which misbehaves, slots with data in them.
+constexpr int rootForBugs(Collective collective) { return collective == Collective::gather ? 1 : 0; }
 
 /// Passes verbs on to `exec`, and commits the bug at the `at`-th occasion; then sets *committed. A program
 /// that gives a bug no occasion proves nothing about it.

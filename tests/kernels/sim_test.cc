@@ -70,11 +70,8 @@ std::vector<Scale> scalesOf(const Scenario& s) {
 
 std::unique_ptr<Sim> makeSim(const Scenario& s, const Plan& plan, std::uint64_t seed) {
   const std::size_t size = sizeOf(s.descriptor.type);
-  const std::size_t block = s.descriptor.count * size;
-  const bool has_blocks = s.descriptor.collective == Collective::reduce_scatter ||
-                          s.descriptor.collective == Collective::all_gather;
-  const auto offset = [has_blocks, block](int rank) {
-    return has_blocks ? static_cast<std::size_t>(rank) * block : 0;
+  const auto offset = [d = s.descriptor, size](int rank) {
+    return test::inPlaceOffset(d.collective, rank, d.count) * size;
   };
   auto sim = std::make_unique<Sim>(
       plan,
@@ -89,8 +86,8 @@ std::unique_ptr<Sim> makeSim(const Scenario& s, const Plan& plan, std::uint64_t 
           .in_place_offset = offset});
   for (int rank = 0; rank < s.nranks; ++rank) {
     const std::uint64_t n = test::inputCount(s.descriptor.collective, s.nranks, s.descriptor.count);
-    // In place, a broadcast's non-roots have no input of their own; theirs is overwritten, which is harmless
-    // here.
+    // In place, ranks other than the root of a broadcast or scatter have no input of their own; theirs is
+    // overwritten, which is harmless here.
     for (std::uint64_t i = 0; i < n; ++i) {
       test::encode(s.descriptor.type, sim->input(rank) + i * size,
                    test::inputValue(seed, rank, i, s.descriptor.type, s.descriptor.op));
@@ -104,7 +101,7 @@ std::string checkValues(const Scenario& s, Sim& sim, std::uint64_t seed) {
   const std::size_t size = sizeOf(d.type);
   const std::uint64_t n = test::outputCount(d.collective, s.nranks, d.count);
   for (int rank = 0; rank < s.nranks; ++rank) {
-    if (d.collective == Collective::reduce && rank != d.root) continue;
+    if (test::onlyRootReceives(d.collective) && rank != d.root) continue;
     for (std::uint64_t i = 0; i < n; ++i) {
       const double want = test::expectedValue(seed, s.nranks, rank, d, i);
       const double got = test::decode(d.type, sim.output(rank) + i * size);
@@ -112,7 +109,8 @@ std::string checkValues(const Scenario& s, Sim& sim, std::uint64_t seed) {
         return fmt::format("rank {} element {}: expected {}, got {} [seed {}]", rank, i, want, got, seed);
       }
     }
-    const bool is_alike = d.collective != Collective::reduce_scatter && d.collective != Collective::reduce;
+    const bool is_alike = d.collective == Collective::all_reduce || d.collective == Collective::all_gather ||
+                          d.collective == Collective::broadcast;
     if (is_alike && n > 0 && std::memcmp(sim.output(rank), sim.output(0), n * size) != 0) {
       return fmt::format("ranks 0 and {} ended with different bits [seed {}]", rank, seed);
     }
@@ -182,10 +180,11 @@ TEST(Sim, AbsentRankIsNamedByItsNeighbour) {
 /// In how many of 50 interleavings the bug, committed once by rank 1 of 3, is found; -1 when the program
 /// gives it no occasion.
 int timesFound(test::Bug bug, Collective collective, const test::Variant& variant) {
-  const Scenario s{.descriptor = {.collective = collective, .count = 200},
-                   .nranks = 3,
-                   .shape = {.slot_count = 2, .slot_bytes = 64, .packet_bytes = 48},
-                   .variant = variant};
+  const Scenario s{
+      .descriptor = {.collective = collective, .root = test::rootForBugs(collective), .count = 200},
+      .nranks = 3,
+      .shape = {.slot_count = 2, .slot_bytes = 64, .packet_bytes = 48},
+      .variant = variant};
   bool committed = false;
   const auto run = [&](auto& executor, const Plan& plan, const LaneWork& work) {
     if (work.rank != 1) return runProgram(executor, plan, work);
@@ -202,7 +201,8 @@ TEST(Sim, PlantedBugsAreFound) {
   for (const test::Bug bug : test::kAllBugs) {
     int programs = 0;
     for (const test::Variant& variant : test::kVariants) {
-      for (const auto collective : {Collective::all_reduce, Collective::reduce_scatter}) {
+      for (const auto collective : {Collective::all_reduce, Collective::reduce_scatter,
+                                    Collective::all_to_all, Collective::gather, Collective::scatter}) {
         // What packets carry need not come back.
         if (bug == test::Bug::missing_drain && variant.plan.slots == PlanOverride::Form::packets) continue;
         const int found = timesFound(bug, collective, variant);

@@ -27,6 +27,9 @@ Scenario scenarioOf(std::mt19937_64& random, DataType type) {
   s.descriptor.count = below(4) == 0 ? below(8) : below(2000);
   // Of blocks one rank's input is another's output then: which bits are lost depends on the order of things.
   s.in_place = s.descriptor.collective == Collective::all_reduce && below(2) == 0;
+  if (s.descriptor.collective == Collective::all_to_all && s.loans == Loans::inline_data) {
+    s.in_place = below(2) == 0;  // see mayReferInPlace
+  }
   return s;
 }
 

@@ -102,7 +102,7 @@ class Comparison {
     if (!report.empty()) return report;
     const Descriptor& d = scenario_.descriptor;
     for (int r = 0; r < scenario_.nranks; ++r) {
-      if (d.collective == Collective::reduce && r != d.root) continue;
+      if (onlyRootReceives(d.collective) && r != d.root) continue;
       const auto i = static_cast<std::size_t>(r);
       const std::byte* got = (scenario_.in_place ? inputs_ : outputs_)[i]->data() + shifts_[i];
       for (std::size_t at = 0; at < scenario_.outputBytes(); ++at) {

@@ -17,7 +17,7 @@ bool isPackets(const Variant& variant) { return variant.plan.slots == PlanOverri
 /// As much as 64 threads are started for: a few slots; or a few words of packets for each of half of them.
 std::uint64_t countFor(const Variant& variant, const Descriptor& d, int nranks) {
   const std::uint64_t elements = (isPackets(variant) ? 251 : 1019) / sizeOf(d.type);
-  const bool in_blocks = d.collective == Collective::reduce_scatter || d.collective == Collective::all_gather;
+  const bool in_blocks = hasInputBlocks(d.collective) || hasOutputBlocks(d.collective);
   return in_blocks ? elements / static_cast<std::uint64_t>(nranks) : elements;
 }
 

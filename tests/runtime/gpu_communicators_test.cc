@@ -69,6 +69,11 @@ TEST_P(GpuRanks, WorkOnSeveralStreamsIsSerial) {
   expectSuccess(group(nranks, {"streams"}, onGpus(gpus), hosts).wait());
 }
 
+TEST_P(GpuRanks, GroupsOfCommunicatorsScalarsAndCaptures) {
+  const auto [nranks, gpus, hosts] = GetParam();
+  expectSuccess(group(nranks, {"groups"}, onGpus(gpus), hosts).wait());
+}
+
 TEST(Gpus, GraphsReplayWhereTheyTakeNoHostFunction) {
   if (machineGpus() != 0) GTEST_SKIP() << kInjected;
   const Environment refused{{"TUTTI_EMULATED_HOST_NODES", "0"}, {"NCCL_DEBUG", "INFO"}};

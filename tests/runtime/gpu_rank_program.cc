@@ -327,6 +327,7 @@ void run(const std::string& what, const std::string& argument) {
   if (what == "streams") return useStreams(comm);
   if (what == "replay") return tutti::test::replay(comm, std::stoi(argument));
   if (what == "replay-alone") return tutti::test::replayAlone(comm, std::stoi(argument));
+  if (what == "groups") return tutti::test::useGroups(comm);
   if (what == "refuse") return refuse(comm);
   if (what == "refuse-gpu-memory") return refuseGpuMemory(comm);
   if (what == "register") return tutti::test::registerBuffers(comm);

@@ -1,4 +1,4 @@
-// What a rank of gpu_rank_program does with graphs and with registered buffers. Throws where something is
+// What a rank of gpu_rank_program does with graphs, groups and registered buffers. Throws where something is
 // wrong.
 #pragma once
 
@@ -12,6 +12,9 @@ void replay(Comm& comm, int times);
 void replayAlone(Comm& comm, int times);
 /// Two ranks as threads end their communicator while replays are queued that cannot have started.
 void destroyWhileQueued();
+
+/// Two communicators on one stream; a scalar of the GPU; captured work beside other work.
+void useGroups(Comm& comm);
 
 /// Registered buffers are worked on in place, once the peers have mapped them.
 void registerBuffers(Comm& comm);

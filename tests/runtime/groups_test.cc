@@ -1,8 +1,11 @@
 // Groups: calls that are launched together, by one thread for one rank or for several.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -144,6 +147,111 @@ TEST(Groups, SeveralCommunicatorsOfSeveralThreads) {
     }
   };
   EXPECT_EQ(test::runThreads(3, body), test::noErrors(3));
+}
+
+/// What one rank posts: calls that keep their order, and lists of such calls that have none.
+using Calls = std::vector<std::function<void()>>;
+
+/// Posts the calls of all lists in an order drawn by the rank itself, each list's in its own order.
+void postInAnyOrder(std::vector<Calls> lists, std::mt19937_64& random) {
+  for (Calls& list : lists) std::ranges::reverse(list);
+  while (!lists.empty()) {
+    const std::size_t pick = random() % lists.size();
+    lists[pick].back()();
+    lists[pick].pop_back();
+    if (lists[pick].empty()) lists.erase(lists.begin() + static_cast<std::ptrdiff_t>(pick));
+  }
+}
+
+/// Element i of what `from` has for `to` in message `number`.
+std::int32_t word(int from, int to, int number, std::size_t i) {
+  return from * 1'000'000 + to * 10'000 + number * 1000 + static_cast<std::int32_t>(i % 1000);
+}
+
+/// One communicator's part of a group: two collectives, and two messages to and from each peer.
+class Part {
+ public:
+  Part(Comm& comm, std::size_t count) : comm_(comm), count_(count), sum_(count, 1 + comm.rank()) {
+    const int nranks = comm.size();
+    blocks_.resize(count * static_cast<std::size_t>(nranks));
+    gathered_ = blocks_;
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      blocks_[i] = word(comm.rank(), static_cast<int>(i / count), 0, i % count);
+    }
+    for (int peer = 0; peer < nranks; ++peer) {
+      for (int number = 1; number <= 2; ++number) {
+        std::vector<std::int32_t> data(count * static_cast<std::size_t>(number));
+        for (std::size_t i = 0; i < data.size(); ++i) data[i] = word(comm.rank(), peer, number, i);
+        received_.emplace_back(data.size());
+        sent_.push_back(std::move(data));
+      }
+    }
+  }
+
+  void addTo(std::vector<Calls>& lists) {
+    lists.push_back({[this] { comm_.allReduce(sum_.data(), sum_.data(), count_, ncclSum); },
+                     [this] { comm_.allToAll(blocks_.data(), gathered_.data(), count_, ncclInt32); }});
+    for (int peer = 0; peer < comm_.size(); ++peer) {
+      Calls sends;
+      Calls receives;
+      for (std::size_t at = 2 * static_cast<std::size_t>(peer); at < 2 * static_cast<std::size_t>(peer) + 2;
+           ++at) {
+        sends.push_back([this, at, peer] { comm_.send(sent_[at].data(), sent_[at].size(), peer); });
+        receives.push_back(
+            [this, at, peer] { comm_.receive(received_[at].data(), received_[at].size(), peer); });
+      }
+      lists.push_back(std::move(sends));
+      lists.push_back(std::move(receives));
+    }
+  }
+
+  void requireRight() const {
+    const int nranks = comm_.size();
+    bool right = sum_.back() == nranks * (nranks + 1) / 2;
+    for (std::size_t i = 0; i < gathered_.size(); ++i) {
+      right = right && gathered_[i] == word(static_cast<int>(i / count_), comm_.rank(), 0, i % count_);
+    }
+    for (std::size_t at = 0; at < received_.size(); ++at) {
+      for (std::size_t i = 0; i < received_[at].size(); ++i) {
+        right = right && received_[at][i] ==
+                             word(static_cast<int>(at / 2), comm_.rank(), static_cast<int>(at % 2) + 1, i);
+      }
+    }
+    if (!right) throw std::runtime_error("wrong data");
+  }
+
+ private:
+  Comm& comm_;
+  std::size_t count_;
+  std::vector<std::int32_t> sum_;
+  std::vector<std::int32_t> blocks_;
+  std::vector<std::int32_t> gathered_;
+  std::vector<std::vector<std::int32_t>> sent_;  // two to each peer
+  std::vector<std::vector<std::int32_t>> received_;
+};
+
+TEST(Groups, EveryRankPostsInAnOrderOfItsOwn) {
+  constexpr int kRanks = 4;
+  const ncclUniqueId first = test::newId();
+  const ncclUniqueId second = test::newId();
+  EXPECT_EQ(test::runThreads(kRanks,
+                             [&](int rank) {
+                               Comm a(kRanks, first, rank);
+                               Comm b(kRanks, second, kRanks - 1 - rank);
+                               std::mt19937_64 random(static_cast<std::uint64_t>(rank));
+                               for (const std::size_t count : {1, 10, 1000, 50'000}) {
+                                 for (int round = 0; round < 5; ++round) {
+                                   Part parts[] = {Part(a, count), Part(b, count)};
+                                   std::vector<Calls> lists;
+                                   for (Part& part : parts) part.addTo(lists);
+                                   Group group;
+                                   postInAnyOrder(std::move(lists), random);
+                                   group.end();
+                                   for (const Part& part : parts) part.requireRight();
+                                 }
+                               }
+                             }),
+            test::noErrors(kRanks));
 }
 
 TEST(Groups, AFaultOfOneCommunicatorLeavesTheOtherAlone) {

@@ -78,10 +78,13 @@ std::string textFor(const Case& c, const Descriptor& d) {
 
 const std::string kBarrier = describe(Descriptor{.type = DataType::int32, .count = 1});
 
-/// A root of a broadcast receives from nobody, so it can be in the barrier when the others notice; and on
-/// another host it is not known what it did before.
+/// Who has sent all, or received all, that it must in a broadcast, gather or scatter can be in the barrier
+/// when the others notice; and on another host it is not known what it did before.
 bool mayBeDone(const Case& c) {
-  return c.usual.collective == Collective::broadcast || c.other.collective == Collective::broadcast;
+  const auto involvesTheRootOnly = [](const Descriptor& d) {
+    return hasRoot(d.collective) && !isReduction(d.collective);
+  };
+  return involvesTheRootOnly(c.usual) || involvesTheRootOnly(c.other);
 }
 
 void check(Comm& comm, const Case& c) {

@@ -174,6 +174,21 @@ class Comm {
                  cudaStream_t stream = nullptr) {
     check(ncclBroadcast(send, recv, count, type, root, comm_, stream));
   }
+  /// `count` elements for each rank, and from each.
+  void allToAll(const void* send, void* recv, std::size_t count, ncclDataType_t type,
+                cudaStream_t stream = nullptr) {
+    check(ncclAlltoAll(send, recv, count, type, comm_, stream));
+  }
+  /// `recv` is used on the root only.
+  void gather(const void* send, void* recv, std::size_t count, ncclDataType_t type, int root,
+              cudaStream_t stream = nullptr) {
+    check(ncclGather(send, recv, count, type, root, comm_, stream));
+  }
+  /// `send` is used on the root only.
+  void scatter(const void* send, void* recv, std::size_t count, ncclDataType_t type, int root,
+               cudaStream_t stream = nullptr) {
+    check(ncclScatter(send, recv, count, type, root, comm_, stream));
+  }
   void send(const void* data, std::size_t count, ncclDataType_t type, int peer,
             cudaStream_t stream = nullptr) {
     check(ncclSend(data, count, type, peer, comm_, stream));
