@@ -53,7 +53,7 @@ std::vector<Case> casesOf(const Options& options, const Collective& collective, 
       const Layout layout = collective.layout(bytes, item.element_bytes, nranks, 0);
       item.asked_bytes = bytes;
       item.count = layout.param;
-      item.span_bytes = layout.span() * item.element_bytes;
+      item.span_bytes = collective.span(bytes, item.element_bytes, nranks) * item.element_bytes;
       all.push_back(item);
     }
   }

@@ -67,7 +67,7 @@ void JsonReport::setRanks(const Options& options, const std::vector<RankInfo>& r
   int rank = 0;
   for (const RankInfo& info : ranks) {
     devices.push_back({{"rank", rank++},
-                       {"group", 0},
+                       {"group", info.group},
                        {"pid", info.pid},
                        {"hostname", info.host},
                        {"device", info.device},

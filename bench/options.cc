@@ -5,11 +5,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <iostream>
 #include <limits>
 #include <stdexcept>
 
 #include "bench/problem.h"
+#include "bench/traffic.h"
 
 namespace tutti::perf {
 namespace {
@@ -140,7 +142,7 @@ void addOperationFlags(CLI::App& app, Options& options) {
              throw CLI::ValidationError("-r", "a rank or \"all\", not " + text);
            }
          },
-         "root rank, or all: every rank in turn (broadcast, reduce) [0]")
+         "root rank, or all: every rank in turn (broadcast, reduce, gather, scatter) [0]")
       ->group(group)
       ->type_name("ROOT");
 }
@@ -240,7 +242,7 @@ void addRankFlags(CLI::App& app, Options& options) {
 
 void addInertFlags(CLI::App& app) {
   addInert(app, "-p,--parallel_init", {"0", "1"}, "0 or 1: threads always join in parallel", "use 0 or 1");
-  addInert(app, "-x,--cta_policy", {"0"}, "only 0", "the library has one policy");
+  addInert(app, "-x,--cta_policy", {"0", "1", "2"}, "0, 1 or 2: the library has one policy", "use 0, 1 or 2");
   addInert(app, "-D,--device_implementation", {"0"}, "only 0", "the library has no device API");
   addInert(app, "-V,--device_cta_count", {"16"}, "only 16", "the library has no device API");
 }
@@ -313,10 +315,37 @@ std::string conflictWithDevices(const Options& options, device::Kind kind, int c
   return {};
 }
 
-std::string conflictWithWorld(const Options& options, const Collective& collective, int nranks) {
+namespace {
+
+std::string conflictWithMatrix(const Options& options, const Collective& collective, int nranks) {
+  const int rows = collective.traffic->matrixRanks();
+  if (rows < nranks) {
+    return fmt::format("NCCL_TESTS_ALLTOALLV_MATRIX_FILE: a matrix of {} rows for {} ranks", rows, nranks);
+  }
+  if (options.sizes.min != options.sizes.max) {
+    return "-b, -e: must be equal, because the matrix (NCCL_TESTS_ALLTOALLV_MATRIX_FILE) says the sizes";
+  }
+  const std::size_t needed = collective.span(0, 1, nranks);
+  if (options.sizes.max >= needed) return {};
+  return fmt::format("-e: {} bytes, where a rank sends or receives {} by the matrix", options.sizes.max,
+                     needed);
+}
+
+}  // namespace
+
+std::string conflictWithGroup(const Options& options, const Collective& collective, int nranks) {
   const std::string last = "; the last rank is " + std::to_string(nranks - 1);
   if (collective.rooted && options.root >= nranks)
     return "-r: no rank " + std::to_string(options.root) + last;
+  if (collective.hypercube && !std::has_single_bit(static_cast<unsigned>(nranks))) {
+    return "a hypercube has 2, 4, 8, ... ranks, not " + std::to_string(nranks);
+  }
+  if (collective.hypercube && (options.gpus > 1 || options.aggregate > 1)) {
+    return "-g, -m: the steps of a hypercube wait for each other, so they cannot be in one group; use -t";
+  }
+  if (collective.traffic != nullptr && collective.traffic->matrixRanks() > 0) {
+    return conflictWithMatrix(options, collective, nranks);
+  }
   if (options.corruption && (options.corruption->rank < 0 || options.corruption->rank >= nranks)) {
     return "--corrupt: no rank " + std::to_string(options.corruption->rank) + last;
   }

@@ -69,8 +69,8 @@ ParsedOptions parseOptions(const Collective& collective, int argc, char** argv, 
 /// Why these options cannot work on `count` such devices in each process; empty when they can.
 std::string conflictWithDevices(const Options& options, device::Kind kind, int count);
 
-/// Why these options cannot work with `nranks` ranks; empty when they can.
-std::string conflictWithWorld(const Options& options, const Collective& collective, int nranks);
+/// Why these options cannot work with `nranks` ranks in a group; empty when they can.
+std::string conflictWithGroup(const Options& options, const Collective& collective, int nranks);
 
 /// Names as on the command line and in the table.
 std::string typeName(ncclDataType_t type);

@@ -19,6 +19,7 @@
 #include "bench/rank_info.h"
 #include "bench/runner.h"
 #include "bench/say.h"
+#include "bench/split.h"
 #include "tools/device/choice.h"
 
 namespace tutti::perf {
@@ -53,10 +54,18 @@ std::optional<double> minimumBandwidth() {
   return value;
 }
 
-void refuseUnsupportedEnvironment() {
-  for (const char* name : {"NCCL_TESTS_SPLIT", "NCCL_TESTS_SPLIT_MASK"}) {
-    if (!environmentText(name).empty())
-      throw UsageError(std::string(name) + " is not supported yet; unset it");
+/// One rank of a job says what is wrong, not all.
+bool speaks() {
+  const std::string rank = environmentText("TUTTI_RANK");
+  return rank.empty() || rank == "0";
+}
+
+/// The group of this process.
+GroupPlace groupOf(const tuttiLaunch_t& launch) {
+  try {
+    return Split::fromEnvironment().placeOf(launch.rank, launch.nranks);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());
   }
 }
 
@@ -115,11 +124,11 @@ class Job {
         launch_(launch),
         ranks_here_(options.threads * options.gpus),
         first_device_(firstDevice(ranks_here_)),
+        group_(groupOf(launch)),
         min_gbps_(minimumBandwidth()) {
-    refuseUnsupportedEnvironment();
     for (const std::string& conflict :
          {conflictWithDevices(options, devices.kind(), devices.count()),
-          conflictWithWorld(options, collective, launch.nranks * ranks_here_)}) {
+          conflictWithGroup(options, collective, group_.processes * ranks_here_)}) {
       if (!conflict.empty()) throw UsageError(conflict);
     }
     if (launch.rank == 0) report_ = std::make_unique<Report>(options, collective, min_gbps_);
@@ -128,20 +137,44 @@ class Job {
 
   int run() {
     std::vector<int> statuses(static_cast<std::size_t>(options_.threads), kFailed);
+    Ids ids{.world = launch_.id, .group = launch_.id};
+    if (isDivided()) ids = agreeOnIds();
     {
       std::vector<std::jthread> threads;
       threads.reserve(statuses.size());
       for (int thread = 0; thread < options_.threads; ++thread) {
         int& status = statuses[static_cast<std::size_t>(thread)];
-        threads.emplace_back([this, thread, &status] { status = runThread(thread); });
+        threads.emplace_back([this, thread, &ids, &status] { status = runThread(thread, ids); });
       }
     }
     return *std::max_element(statuses.begin(), statuses.end());
   }
 
  private:
-  int runThread(int thread) {
-    const device::SeatPlan plan{.id = launch_.id,
+  /// Of the communicator of all ranks, and of that of this process's group.
+  struct Ids {
+    ncclUniqueId world;
+    ncclUniqueId group;
+  };
+
+  bool isDivided() const { return group_.processes != launch_.nranks; }
+
+  /// The processes tell each other the ids that their leaders made, over a communicator of one rank each.
+  Ids agreeOnIds() const {
+    const std::vector<device::Seat> seats = device::takeSeats(devices_, {.id = launch_.id,
+                                                                         .nranks = launch_.nranks,
+                                                                         .first_rank = launch_.rank,
+                                                                         .first_device = first_device_});
+    Ids own{};
+    if (launch_.rank == 0) check(ncclGetUniqueId(&own.world));
+    if (launch_.rank == group_.leader) check(ncclGetUniqueId(&own.group));
+    device::Exchange exchange(seats);
+    const std::vector<Ids> all = exchange.gather<Ids>(std::span<const Ids>(&own, 1));
+    return {.world = all.front().world, .group = all[static_cast<std::size_t>(group_.leader)].group};
+  }
+
+  int runThread(int thread, const Ids& ids) {
+    const device::SeatPlan plan{.id = ids.world,
                                 .nranks = launch_.nranks * ranks_here_,
                                 .first_rank = launch_.rank * ranks_here_ + thread * options_.gpus,
                                 .count = options_.gpus,
@@ -149,8 +182,13 @@ class Job {
                                 .own_streams = !options_.null_stream};
     Report* report = plan.first_rank == 0 ? report_.get() : nullptr;
     try {
-      const std::vector<device::Seat> seats = device::takeSeats(devices_, plan);
-      return measure(seats, report);
+      const std::vector<device::Seat> world = device::takeSeats(devices_, plan);
+      if (!isDivided()) return measure(world, world, report);
+      device::SeatPlan in_group = plan;
+      in_group.id = ids.group;
+      in_group.nranks = group_.processes * ranks_here_;
+      in_group.first_rank = group_.index * ranks_here_ + thread * options_.gpus;
+      return measure(device::takeSeats(devices_, in_group), world, report);
     } catch (const UsageError& error) {  // the same on every rank
       if (plan.first_rank == 0) fail(report, plan.first_rank, error.what());
       return kBadUsage;
@@ -160,13 +198,13 @@ class Job {
     }
   }
 
-  int measure(std::span<const device::Seat> seats, Report* report) {
-    device::Exchange exchange(seats);
-    const std::vector<RankInfo> ranks = gatherRankInfo(seats, exchange);
+  int measure(std::span<const device::Seat> seats, std::span<const device::Seat> world, Report* report) {
+    device::Exchange exchange(world);
+    const std::vector<RankInfo> ranks = gatherRankInfo(world, group_.number, exchange);
     Options options = options_;
     const std::string note = fitIntoMemory(options, largestMessage(ranks, kBuffers));
     if (report != nullptr) report->begin(options, ranks, note);
-    Runner runner(options, collective_, call_, seats, report);
+    Runner runner(options, collective_, call_, seats, world, report);
     Totals totals;
     try {
       totals = runner.run();
@@ -205,17 +243,21 @@ class Job {
   const tuttiLaunch_t launch_;
   const int ranks_here_;
   const int first_device_;
+  const GroupPlace group_;
   const std::optional<double> min_gbps_;
   std::unique_ptr<Report> report_;
 };
 
 }  // namespace
 
+int refuseArguments(const Collective& collective, const std::string& why) {
+  if (speaks()) sayError(fmt::format("{}: {}", collective.program, why));
+  return kBadUsage;
+}
+
 int runProgram(int argc, char** argv, const Collective& collective, Call call) {
-  const std::string rank = environmentText("TUTTI_RANK");
-  const bool speaks = rank.empty() || rank == "0";
   try {
-    const ParsedOptions parsed = parseOptions(collective, argc, argv, speaks);
+    const ParsedOptions parsed = parseOptions(collective, argc, argv, speaks());
     if (!parsed.options) return parsed.exit_status;
     if (parsed.options->launch > 0) launchRanks(*parsed.options);
     const device::Devices& devices = device::chooseDevices(parsed.options->device);
@@ -228,8 +270,7 @@ int runProgram(int argc, char** argv, const Collective& collective, Call call) {
     }
     return status;
   } catch (const UsageError& error) {
-    if (speaks) sayError(fmt::format("{}: {}", collective.program, error.what()));
-    return kBadUsage;
+    return refuseArguments(collective, error.what());
   } catch (const std::system_error& error) {
     sayError(fmt::format("{}: {}", collective.program, error.what()));
     return kBadUsage;

@@ -45,7 +45,8 @@ void Rank::invoke(const Operands& operands) const {
                .op = operation_->get(),
                .root = case_->root,
                .comm = seat_.comm(),
-               .stream = seat_.stream()}));
+               .stream = seat_.stream(),
+               .layout = layout_}));
 }
 
 }  // namespace tutti::perf

@@ -23,6 +23,7 @@ struct Invocation {
   int root;
   ncclComm_t comm;
   cudaStream_t stream;
+  const Layout& layout;  ///< of this rank's buffers
 };
 using Call = ncclResult_t (*)(const Invocation&);
 

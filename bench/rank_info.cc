@@ -19,8 +19,10 @@ namespace {
 /// RankInfo as it travels.
 struct PackedInfo {
   std::uint64_t free_bytes;
+  std::int32_t group;
   std::int32_t pid;
   std::int32_t device;
+  std::int32_t unused;
   std::array<char, 64> host;
   std::array<char, 16> place;
   std::array<char, 64> name;
@@ -36,10 +38,11 @@ void copyText(const std::string& from, std::array<char, kSize>& to) {
   std::memcpy(to.data(), from.data(), std::min(from.size(), kSize));
 }
 
-PackedInfo packedInfo(const device::Device& device) {
+PackedInfo packedInfo(const device::Device& device, int group) {
   const device::DeviceInfo info = device.info();
   PackedInfo own{};
   own.free_bytes = info.free_bytes;
+  own.group = group;
   own.pid = ::getpid();
   own.device = info.number;
   std::array<char, 256> host{};
@@ -52,12 +55,14 @@ PackedInfo packedInfo(const device::Device& device) {
 
 }  // namespace
 
-std::vector<RankInfo> gatherRankInfo(std::span<const device::Seat> seats, device::Exchange& exchange) {
+std::vector<RankInfo> gatherRankInfo(std::span<const device::Seat> seats, int group,
+                                     device::Exchange& exchange) {
   std::vector<PackedInfo> own;
-  for (const device::Seat& seat : seats) own.push_back(packedInfo(seat.device()));
+  for (const device::Seat& seat : seats) own.push_back(packedInfo(seat.device(), group));
   std::vector<RankInfo> ranks;
   for (const PackedInfo& packed : exchange.gather<PackedInfo>(own)) {
-    ranks.push_back({.pid = packed.pid,
+    ranks.push_back({.group = packed.group,
+                     .pid = packed.pid,
                      .host = textOf(packed.host),
                      .device = packed.device,
                      .place = textOf(packed.place),

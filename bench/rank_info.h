@@ -10,8 +10,9 @@
 
 namespace tutti::perf {
 
-/// Of every rank, in the order of ranks. Collective.
-std::vector<RankInfo> gatherRankInfo(std::span<const device::Seat> seats, device::Exchange& exchange);
+/// Of every rank, in the order of ranks. Collective. `group`: that of this process.
+std::vector<RankInfo> gatherRankInfo(std::span<const device::Seat> seats, int group,
+                                     device::Exchange& exchange);
 
 /// The largest message that fits into the memory of every host, or of every GPU.
 std::size_t largestMessage(const std::vector<RankInfo>& ranks, int buffers);

@@ -23,6 +23,8 @@ class Report {
   void begin(const Options& options, const std::vector<RankInfo>& ranks, const std::string& note);
   void progress(const std::string& what) const { progress_.show(what); }
   void row(const Row& row);
+  /// Comment lines behind a row.
+  void note(const std::string& lines) const { print(lines); }
   void end(const Totals& totals);
 
   /// Ends the reports of a run that failed.

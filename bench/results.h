@@ -52,6 +52,7 @@ struct Totals {
 
 /// Who takes part, one per rank.
 struct RankInfo {
+  int group = 0;  ///< of NCCL_TESTS_SPLIT
   int pid = 0;
   std::string host;
   int device = 0;           ///< number of the GPU in its process

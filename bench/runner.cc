@@ -7,6 +7,7 @@
 
 #include "bench/graphs.h"
 #include "bench/sizes.h"
+#include "bench/traffic_summary.h"
 #include "bench/trial.h"
 
 namespace tutti::perf {
@@ -40,36 +41,42 @@ clockid_t clockOf(const Options& options, const device::Seat& seat) {
   return cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
 }
 
-std::vector<ncclComm_t> commsOf(std::span<const device::Seat> seats) {
+std::vector<ncclComm_t> commsOf(std::span<const device::Seat> seats, std::span<const device::Seat> world) {
   std::vector<ncclComm_t> comms;
   for (const device::Seat& seat : seats) comms.push_back(seat.comm());
+  if (world.data() == seats.data()) return comms;
+  for (const device::Seat& seat : world) comms.push_back(seat.comm());
   return comms;
 }
 
 }  // namespace
 
 Runner::Runner(const Options& options, const Collective& collective, Call call,
-               std::span<const device::Seat> seats, Report* report)
+               std::span<const device::Seat> seats, std::span<const device::Seat> world, Report* report)
     : options_(options),
       collective_(collective),
       seats_(seats),
       report_(report),
-      exchange_(seats),
+      exchange_(world),
+      nranks_(device::Exchange(seats).size()),
       largest_bytes_(sizesOf(options.sizes).back()),
-      watchdog_(commsOf(seats), seats.front().rank(), std::chrono::seconds(options.timeout_s)) {
+      watchdog_(commsOf(seats, world), world.front().rank(), std::chrono::seconds(options.timeout_s)) {
   for (const device::Seat& seat : seats) {
-    ranks_.emplace_back(options, collective, call, seat, exchange_.size());
+    ranks_.emplace_back(options, collective, call, seat, nranks_);
   }
 }
 
 Totals Runner::run() {
   Totals totals;
-  const std::vector<Case> all = casesOf(options_, collective_, exchange_.size());
+  const std::vector<Case> all = casesOf(options_, collective_, nranks_);
   for (int cycle = 0; options_.cycles == 0 || cycle < options_.cycles; ++cycle) {
     for (const Case& item : all) {
       const Row row = runCase(item);
       totals.add(row);
       if (report_ != nullptr) report_->row(row);
+      if (report_ != nullptr && wantsTrafficSummary(collective_)) {
+        report_->note(trafficSummary(collective_, item, nranks_, row.out_of_place.time_us));
+      }
       if (options_.cycles == 0 && stopRequested()) return totals;
     }
   }
@@ -100,8 +107,8 @@ Measurement Runner::measure(const Case& item, bool in_place) {
   const std::vector<double> wholes = gather({ends.back()});
   Measurement half;
   half.time_us = overRanks(options_.average, wholes) / operations;
-  half.alg_gbps = gigabytesPerSecond(static_cast<double>(item.span_bytes), half.time_us);
-  half.bus_gbps = half.alg_gbps * collective_.busFactor(exchange_.size());
+  half.alg_gbps = gigabytesPerSecond(collective_.algBytes(item.span_bytes, nranks_), half.time_us);
+  half.bus_gbps = half.alg_gbps * collective_.busFactor(nranks_);
   if (options_.per_iteration) {
     const std::vector<double> all = gather(ends);
     std::vector<double> slowest(ends.size());
@@ -202,7 +209,7 @@ void Runner::replay(const Graphs& graphs) const {
 
 std::uint64_t Runner::checkOnce(const Case& item, bool in_place) {
   const Problem problem{
-      .type = item.type, .reduction = item.op, .nranks = exchange_.size(), .repetition = ++repetition_};
+      .type = item.type, .reduction = item.op, .nranks = nranks_, .repetition = ++repetition_};
   std::deque<Trial> trials;
   for (const Rank& rank : ranks_) trials.emplace_back(collective_, rank, item, problem, in_place);
   if (options_.graph > 0) {

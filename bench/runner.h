@@ -33,9 +33,11 @@ class Graphs;
 
 class Runner {
  public:
-  /// `report` is null except where rank 0 is among the seats. All arguments outlive the object.
+  /// `seats` do the work, in the communicator of their group. `world` are the same ranks in one of all
+  /// groups, where times and errors are gathered; where there is one group, the same seats. `report` is null
+  /// except where the world's rank 0 is among them. All arguments outlive the object.
   Runner(const Options& options, const Collective& collective, Call call, std::span<const device::Seat> seats,
-         Report* report);
+         std::span<const device::Seat> world, Report* report);
 
   /// The whole run; collective. Throws Error when an operation fails.
   Totals run();
@@ -60,7 +62,8 @@ class Runner {
   const Collective& collective_;
   std::span<const device::Seat> seats_;
   Report* const report_;
-  device::Exchange exchange_;
+  device::Exchange exchange_;  // of the world
+  const int nranks_;           // of the group
   const std::size_t largest_bytes_;
   std::deque<Rank> ranks_;  // of the seats; they cannot be moved
   Watchdog watchdog_;

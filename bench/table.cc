@@ -96,9 +96,9 @@ std::string bannerText(const Options& options, const Collective& collective,
   text += "#\n# Using devices\n";
   int rank = 0;
   for (const RankInfo& info : ranks) {
-    text += fmt::format("#  Rank {:2} Group  0 Pid {:6} on {:>10} device {:2} [{}] {}\n", rank++, info.pid,
-                        info.host, info.device, info.place.empty() ? "host memory" : info.place,
-                        info.device_name);
+    text += fmt::format("#  Rank {:2} Group {:2} Pid {:6} on {:>10} device {:2} [{}] {}\n", rank++,
+                        info.group, info.pid, info.host, info.device,
+                        info.place.empty() ? "host memory" : info.place, info.device_name);
   }
   if (ranks.size() == 1) {
     text += fmt::format(

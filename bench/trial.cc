@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <numeric>
 
 #include "bench/say.h"
 
@@ -10,6 +11,8 @@ namespace tutti::perf {
 namespace {
 
 constexpr int kGarbage = 0xD7;
+
+std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 
 }  // namespace
 
@@ -58,7 +61,7 @@ std::byte* Trial::sent() {
 
 std::uint64_t Trial::verifyValues() {
   const std::string where = fmt::format("rank {}: {}: ", rank_.number(), case_.describe(in_place_));
-  const bool bystander = collective_.outcome == Outcome::kReductionAtRoot && rank_.number() != case_.root;
+  const bool bystander = collective_.leavesOthersAlone() && rank_.number() != case_.root;
   Mismatches values;
   if (!bystander) {
     values = compare();
@@ -92,18 +95,32 @@ Mismatches Trial::compare() {
       return checkCopy(problem_, case_.root, 0, layout.recv, received());
     case Outcome::kPrevious:
       return checkCopy(problem_, (rank_.number() + nranks - 1) % nranks, 0, layout.recv, received());
+    case Outcome::kRootBlock:
+      return checkCopy(problem_, case_.root, own * layout.recv, layout.recv, received());
     case Outcome::kGather:
+    case Outcome::kGatherAtRoot:
     case Outcome::kTranspose:
       break;
   }
-  const std::size_t first = collective_.outcome == Outcome::kTranspose ? own * layout.param : 0;
   Mismatches found;
+  std::size_t start = 0;
   for (int rank = 0; rank < nranks; ++rank) {
-    const std::size_t start = static_cast<std::size_t>(rank) * layout.param;
+    const std::size_t count = layout.recv_blocks.empty() ? layout.param : layout.recv_blocks[index(rank)];
     const std::byte* block = received() + start * case_.element_bytes;
-    found.merge(checkCopy(problem_, rank, first, layout.param, block), start);
+    found.merge(checkCopy(problem_, rank, firstFrom(rank), count, block), start);
+    start += count;
   }
   return found;
+}
+
+/// Where in the input of `rank` the block starts that this rank gets.
+std::size_t Trial::firstFrom(int rank) const {
+  if (collective_.outcome != Outcome::kTranspose) return 0;
+  const auto own = static_cast<std::size_t>(rank_.number());
+  if (collective_.traffic == nullptr) return own * rank_.layout().param;
+  const auto theirs =
+      collective_.layout(case_.asked_bytes, case_.element_bytes, problem_.nranks, rank).send_blocks;
+  return std::accumulate(theirs.begin(), theirs.begin() + static_cast<std::ptrdiff_t>(own), std::size_t{0});
 }
 
 /// Flips the second highest bit: of the exponent, so that no tolerance hides it, and not only a zero's sign.

@@ -31,6 +31,7 @@ class Trial {
   std::byte* received();
   std::byte* sent();
   Mismatches compare();
+  std::size_t firstFrom(int rank) const;
   std::uint64_t verifyValues();
   void corrupt(const std::optional<Corruption>& corruption);
 

@@ -60,7 +60,7 @@ class TuttiPeer final : public Peer {
         check(ncclRecv(recv, count, type, (rank_ + size_ - 1) % size_, comm, nullptr));
         return check(ncclGroupEnd());
       case Kind::kAllToAll:
-        return allToAll(send, recv, count, type);
+        return comm_.allToAll(send, recv, count, type);
       default:
         break;
     }
@@ -73,17 +73,6 @@ class TuttiPeer final : public Peer {
   }
 
  private:
-  void allToAll(const std::byte* send, std::byte* recv, std::size_t count, ncclDataType_t type) {
-    const std::size_t bytes = count * (type == ncclFloat32 ? 4 : 2);
-    check(ncclGroupStart());
-    for (int peer = 0; peer < size_; ++peer) {
-      const std::size_t start = static_cast<std::size_t>(peer) * bytes;
-      check(ncclSend(send + start, count, type, peer, comm_.handle(), nullptr));
-      check(ncclRecv(recv + start, count, type, peer, comm_.handle(), nullptr));
-    }
-    check(ncclGroupEnd());
-  }
-
   Comm comm_;
   int rank_;
   int size_;

@@ -19,15 +19,16 @@ const Arguments kTwoSizes{"-b", "1K", "-e", "64K", "-f", "64", "-n", "2"};
 const Arguments kOneSize{"-b", "4K", "-e", "4K", "-n", "2"};
 
 TEST(CudaPerf, EveryCollective) {
-  for (const char* program :
-       {"all_reduce_perf", "reduce_scatter_perf", "all_gather_perf", "broadcast_perf", "reduce_perf"}) {
+  for (const char* program : {"all_reduce_perf", "reduce_scatter_perf", "all_gather_perf", "broadcast_perf",
+                              "reduce_perf", "alltoall_perf", "gather_perf", "scatter_perf"}) {
     SCOPED_TRACE(program);
     expectGood(onGpus(3, 3, program, kTwoSizes), 2);
   }
-  for (const char* program : {"sendrecv_perf", "alltoall_perf"}) {
+  for (const char* program : {"sendrecv_perf", "alltoallv_perf"}) {
     SCOPED_TRACE(program);
     expectGoodOutOfPlace(onGpus(3, 3, program, kTwoSizes), 2);
   }
+  expectGood(onGpus(2, 2, "hypercube_perf", kTwoSizes), 2);
 }
 
 TEST(CudaPerf, RanksAreProcessesThreadsAndGpus) {
@@ -42,7 +43,9 @@ TEST(CudaPerf, RanksAreProcessesThreadsAndGpus) {
     line.append(gpu).append(" \\[[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\\] .+");
     EXPECT_TRUE(matches(result.out, line));
   }
-  expectGoodOutOfPlace(onGpus(2, 1, "alltoall_perf", kOneSize + Arguments{"-g", "2", "-m", "2"}), 1);
+  expectGood(onGpus(2, 1, "alltoall_perf", kOneSize + Arguments{"-g", "2", "-m", "2"}), 1);
+  expectGood(
+      onGpus(4, 2, "all_reduce_perf", kOneSize + Arguments{"-g", "2"}, {{"NCCL_TESTS_SPLIT", "MOD 2"}}), 1);
   // The processes before this one on the host take the first GPUs.
   const CommandResult processes = onGpus(4, 2, "all_reduce_perf", kOneSize + Arguments{"-g", "2"});
   expectGood(processes, 1);
@@ -155,12 +158,12 @@ TEST(CudaPerfFull, EveryCollectiveInEveryArrangement) {
   for (const Arguments& arrangement :
        {Arguments{}, Arguments{"-t", "2"}, Arguments{"-g", "2"}, Arguments{"-t", "2", "-g", "2"},
         Arguments{"-R", "1"}, Arguments{"-G", "3"}, Arguments{"-g", "2", "-G", "2", "-R", "1"}}) {
-    for (const char* program :
-         {"all_reduce_perf", "reduce_scatter_perf", "all_gather_perf", "broadcast_perf", "reduce_perf"}) {
+    for (const char* program : {"all_reduce_perf", "reduce_scatter_perf", "all_gather_perf", "broadcast_perf",
+                                "reduce_perf", "alltoall_perf", "gather_perf", "scatter_perf"}) {
       SCOPED_TRACE(program);
       expectGood(onGpus(8, 2, program, sweep + arrangement), 4);
     }
-    for (const char* program : {"sendrecv_perf", "alltoall_perf"}) {
+    for (const char* program : {"sendrecv_perf", "alltoallv_perf"}) {
       SCOPED_TRACE(program);
       expectGoodOutOfPlace(onGpus(8, 2, program, sweep + arrangement), 4);
     }

@@ -71,6 +71,12 @@ TEST(Collective, BusFactorsAreThoseOfTheDocument) {
   EXPECT_DOUBLE_EQ(kReduce.busFactor(8), 1.0);
   EXPECT_DOUBLE_EQ(kSendRecv.busFactor(8), 1.0);
   EXPECT_DOUBLE_EQ(kAllToAll.busFactor(4), 0.75);
+  EXPECT_DOUBLE_EQ(kAllToAllV.busFactor(4), 0.75);
+  EXPECT_DOUBLE_EQ(kGather.busFactor(4), 0.75);
+  EXPECT_DOUBLE_EQ(kScatter.busFactor(8), 0.875);
+  EXPECT_DOUBLE_EQ(kHypercube.busFactor(8), 1.0);
+  EXPECT_DOUBLE_EQ(kHypercube.algBytes(800, 8), 700);
+  EXPECT_DOUBLE_EQ(kAllGather.algBytes(800, 8), 800);
   EXPECT_DOUBLE_EQ(kAllReduce.busFactor(1), 0.0);
   EXPECT_DOUBLE_EQ(gigabytesPerSecond(1e9, 1e6), 1.0);  // a decimal gigabyte in a second
   EXPECT_DOUBLE_EQ(gigabytesPerSecond(1048576, 100) * kAllReduce.busFactor(4), 15.72864);
@@ -92,6 +98,12 @@ TEST(Collective, LayoutsRoundBlocksToSixteenBytes) {
   const Layout transpose = kAllToAll.layout(103, 4, 3, 2);
   EXPECT_EQ((std::vector<std::size_t>{transpose.param, transpose.send, transpose.recv}),
             (std::vector<std::size_t>{8, 24, 24}));
+  const Layout gather = kGather.layout(103, 4, 3, 2);
+  EXPECT_EQ((std::vector<std::size_t>{gather.param, gather.send, gather.recv, gather.in_place_send}),
+            (std::vector<std::size_t>{8, 8, 24, 16}));
+  const Layout deal = kScatter.layout(103, 4, 3, 2);
+  EXPECT_EQ((std::vector<std::size_t>{deal.param, deal.send, deal.recv, deal.in_place_recv}),
+            (std::vector<std::size_t>{8, 24, 8, 16}));
   for (const Collective& whole : {kReduce, kSendRecv}) {
     const Layout layout = whole.layout(103, 1, 3, 2);
     EXPECT_EQ((std::vector<std::size_t>{layout.param, layout.send, layout.recv}),
@@ -230,7 +242,7 @@ TEST(Programs, BadArgumentsExitWithTwo) {
       {{"-G", "1", "-I", "1"}, "-G: a replay has no single iterations"},
       {{"--device", "gpu"}, "gpu is not a device; there are: auto host cuda"},
       {{"-y", "7"}, "-y"},
-      {{"-x", "2"}, "-x"},
+      {{"-x", "3"}, "-x"},
       {{"-D", "1"}, "-D"},
       {{"-V", "8"}, "-V"},
       {{"-p", "2"}, "-p"},
@@ -254,7 +266,7 @@ TEST(Programs, BadArgumentsExitWithTwo) {
   }
   const CommandResult inert =
       alone("broadcast_perf", {"-b", "8",  "-e", "8",  "-g", "1",  "-p", "1",  "-y", "1",  "-G",
-                               "0",  "-R", "0",  "-x", "0",  "-D", "0",  "-V", "16", "-z", "2"});
+                               "0",  "-R", "0",  "-x", "2",  "-D", "0",  "-V", "16", "-z", "2"});
   expectGood(inert, 1);
   EXPECT_EQ(alone("broadcast_perf", {"--help"}).exit_code, 0);
 }
