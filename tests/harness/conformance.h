@@ -200,7 +200,7 @@ inline std::vector<std::byte> checkOperation(Comm& comm, const Descriptor& d, st
   return result;
 }
 
-/// `rounds` operations drawn from the seed, the same on all ranks; up to `most` elements each.
+/// `rounds` operations drawn from the seed, the same on all ranks, on up to `most` elements of each.
 inline void conform(Comm& comm, std::uint64_t seed, int rounds, std::uint64_t most) {
   std::mt19937_64 random(seed);                                                 // what all ranks agree on
   std::mt19937_64 own(seed ^ (static_cast<std::uint64_t>(comm.rank()) << 32));  // what is each rank's own
@@ -210,7 +210,9 @@ inline void conform(Comm& comm, std::uint64_t seed, int rounds, std::uint64_t mo
     d.type = static_cast<DataType>(random() % kDataTypeCount);
     d.op = isReduction(d.collective) ? static_cast<RedOp>(random() % kAllRedOpCount) : RedOp::sum;
     d.root = hasRoot(d.collective) ? static_cast<int>(random() % static_cast<std::uint64_t>(comm.size())) : 0;
-    d.count = random() % 3 == 0 ? random() % 20 : random() % most;
+    const bool has_blocks = hasInputBlocks(d.collective) || hasOutputBlocks(d.collective);
+    const std::uint64_t most_count = has_blocks ? most / static_cast<std::uint64_t>(comm.size()) + 1 : most;
+    d.count = random() % 3 == 0 ? random() % 20 : random() % most_count;
     const Placement place{.in_place = random() % 2 == 0,
                           .shift = own() % 16,
                           .input_registered = own() % 3 == 0,
