@@ -105,7 +105,7 @@ class LinkRank {
     {
       device::Exchange exchange(seats);
       requireAgreement(options_, exchange);
-      ranks = gatherRankInfo(seats, exchange);
+      ranks = gatherRankInfo(seats, 0, exchange);
     }
     if (const std::size_t limit = largestMessage(ranks, kBuffers); options_.sizes.max > limit) {
       throw std::invalid_argument(fmt::format(

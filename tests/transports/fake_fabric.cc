@@ -195,6 +195,11 @@ void Fabric::receive(std::uint32_t immediate) {
   complete(pair.recv_cq, completion);
 }
 
+std::size_t Fabric::openPairs() const {
+  const std::lock_guard lock(state().mutex);
+  return state().pairs.size();
+}
+
 bool Fabric::isRegistered(const void* address) const {
   const std::lock_guard lock(state().mutex);
   return std::ranges::any_of(

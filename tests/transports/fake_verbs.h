@@ -102,6 +102,8 @@ class Fabric {
   /// A write with this immediate has come to the queue pair that was made last.
   void receive(std::uint32_t immediate);
 
+  /// Queue pairs that are there now.
+  std::size_t openPairs() const;
   /// With any device.
   bool isRegistered(const void* address) const;
   /// What a card would have punished, in words.
