@@ -76,19 +76,24 @@ struct FakeRegion : ibv_mr {
 /// A request with what it points to.
 struct FakeRequest {
   ibv_send_wr wr;
-  ibv_sge piece{};
+  std::vector<ibv_sge> pieces;
   std::vector<std::byte> inlined;
 
-  explicit FakeRequest(const ibv_send_wr& from) : wr(from) {
-    if (from.num_sge == 0) return;
-    piece = *from.sg_list;
+  explicit FakeRequest(const ibv_send_wr& from)
+      : wr(from), pieces(from.sg_list, from.sg_list + from.num_sge) {
     if ((from.send_flags & IBV_SEND_INLINE) == 0) return;
-    const auto* const bytes = reinterpret_cast<const std::byte*>(piece.addr);
-    inlined.assign(bytes, bytes + piece.length);
+    for (const ibv_sge& piece : pieces) {
+      const auto* const bytes = reinterpret_cast<const std::byte*>(piece.addr);
+      inlined.insert(inlined.end(), bytes, bytes + piece.length);
+    }
   }
   const ibv_send_wr& get() {
-    if (!inlined.empty()) piece.addr = reinterpret_cast<std::uint64_t>(inlined.data());
-    wr.sg_list = &piece;
+    if (!inlined.empty()) {
+      const auto bytes = static_cast<std::uint32_t>(inlined.size());
+      pieces.assign(1, {.addr = reinterpret_cast<std::uint64_t>(inlined.data()), .length = bytes, .lkey = 0});
+    }
+    wr.sg_list = pieces.data();
+    wr.num_sge = static_cast<int>(pieces.size());
     return wr;
   }
 };
@@ -105,6 +110,8 @@ struct FakePair : ibv_qp {
   std::uint16_t peer_lid = 0;                              ///< likewise, where there are none
   std::uint32_t sends = 0;                                 ///< room
   std::uint32_t receives = 0;                              ///< room
+  std::uint32_t pieces = 0;                                ///< of a request, at most
+  std::uint32_t inlined = 0;                               ///< bytes inside a request, at most
   std::uint32_t posted_receives = 0;
   std::uint32_t unsignalled = 0;                  ///< posted since the last that is to be acknowledged
   std::map<std::uint64_t, std::uint32_t> covers;  ///< by wr_id: requests that its completion gives room for

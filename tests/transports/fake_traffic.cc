@@ -1,6 +1,9 @@
 // What becomes of requests that are posted on invented devices.
 #include <algorithm>
 #include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "tests/transports/fake_objects.h"
 
@@ -8,6 +11,19 @@ namespace tutti::test {
 namespace {
 
 void complain(std::string what) { state().violations.push_back(std::move(what)); }
+
+std::span<const ibv_sge> piecesOf(const ibv_send_wr& request) {
+  return {request.sg_list, static_cast<std::size_t>(request.num_sge)};
+}
+
+/// What the pair has no room for in a request.
+void checkPieces(const FakePair& pair, const ibv_send_wr& request) {
+  std::uint64_t bytes = 0;
+  for (const ibv_sge& piece : piecesOf(request)) bytes += piece.length;
+  const bool is_inline = (request.send_flags & IBV_SEND_INLINE) != 0;
+  if (piecesOf(request).size() > pair.pieces) complain("too many pieces for a request");
+  if (is_inline && bytes > pair.inlined) complain("too many bytes inside a request");
+}
 
 /// The registration that covers it.
 const FakeRegion* resolve(std::uint32_t key, std::uint64_t address, std::uint64_t bytes,
@@ -30,23 +46,27 @@ ibv_wc_status refuseAccess(FakePair& to) {
 
 /// A write or a read gets there, or not. Returns what its completion says.
 ibv_wc_status deliver(FakePair& from, FakePair& to, const ibv_send_wr& request) {
-  const ibv_sge* const piece = request.num_sge != 0 ? request.sg_list : nullptr;
-  const std::uint64_t bytes = piece != nullptr ? piece->length : 0;
-  if (bytes != 0) {
-    const bool is_inline = (request.send_flags & IBV_SEND_INLINE) != 0;
-    const bool has_local = is_inline || resolve(piece->lkey, piece->addr, bytes, from.context) != nullptr;
+  const bool is_inline = (request.send_flags & IBV_SEND_INLINE) != 0;
+  std::vector<std::byte> data;
+  for (const ibv_sge& piece : piecesOf(request)) {
+    const bool has_local =
+        is_inline || resolve(piece.lkey, piece.addr, piece.length, from.context) != nullptr;
     if (!has_local) return IBV_WC_LOC_PROT_ERR;
+    const auto* const source = reinterpret_cast<const std::byte*>(piece.addr);
+    data.insert(data.end(), source, source + piece.length);
+  }
+  const std::uint64_t bytes = data.size();
+  if (bytes != 0) {
     const FakeRegion* const remote =
         resolve(request.wr.rdma.rkey, request.wr.rdma.remote_addr, bytes, to.context);
     if (remote == nullptr) return refuseAccess(to);
     // Nobody looks at what is read.
     if (request.opcode == IBV_WR_RDMA_READ) return IBV_WC_SUCCESS;
-    const auto* const source = reinterpret_cast<const std::byte*>(piece->addr);
     auto* const target = reinterpret_cast<std::byte*>(request.wr.rdma.remote_addr);
     if (remote->is_gpu) {
-      to.arriving.push_back({target, {source, source + bytes}});
+      to.arriving.push_back({target, std::move(data)});
     } else {
-      std::memcpy(target, source, bytes);
+      std::memcpy(target, data.data(), bytes);
     }
   }
   if (request.opcode != IBV_WR_RDMA_WRITE_WITH_IMM) return IBV_WC_SUCCESS;
@@ -131,6 +151,7 @@ int postSend(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
   auto& pair = *static_cast<FakePair*>(qp);
   for (; request != nullptr; request = request->next) {
     count(deviceOf(pair.context), *request, lock);
+    checkPieces(pair, *request);
     if (pair.outstanding == pair.sends) {
       complain("a send queue overflowed");
       *bad = request;

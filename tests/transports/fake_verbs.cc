@@ -155,6 +155,8 @@ ibv_qp* makePair(ibv_pd* domain, ibv_qp_init_attr* wanted) {
   pair->recv_cq = wanted->recv_cq;
   pair->sends = wanted->cap.max_send_wr;
   pair->receives = wanted->cap.max_recv_wr;
+  pair->pieces = wanted->cap.max_send_sge;
+  pair->inlined = wanted->cap.max_inline_data;
   pair->qp_num = state().next_number++;
   state().pairs[pair->qp_num] = pair;
   return pair;

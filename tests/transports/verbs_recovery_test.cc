@@ -41,6 +41,16 @@ Outcome talkThrough(std::uint64_t writes, const std::function<void()>& action,
 
 bool says(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
 
+/// Lets both ranks do what they can, until it holds or five seconds and a half are over.
+bool becomes(const VerbsCluster& cluster, const std::function<bool()>& holds) {
+  const auto deadline = std::chrono::steady_clock::now() + milliseconds(5500);
+  while (!holds() && std::chrono::steady_clock::now() < deadline) {
+    for (const int rank : {0, 1}) cluster[rank].visit();
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return holds();
+}
+
 TEST(VerbsExchange, EveryKindOfSlotOnAnyNumberOfQueuePairs) {
   for (const std::uint32_t slot_count : {2U, 3U, 4U, 8U}) {
     for (const std::uint32_t queue_pairs : {1U, 2U, 3U}) {
@@ -49,6 +59,82 @@ TEST(VerbsExchange, EveryKindOfSlotOnAnyNumberOfQueuePairs) {
       EXPECT_EQ(talkThrough(~0ULL, {}, optionsWith(slot_count, queue_pairs), 1, talk).errors, test::none());
     }
   }
+}
+
+TEST(VerbsExchange, SlotsThatAreOneWriteAndThoseThatAreTwo) {
+  RdmaOptions options = optionsWith(3, 2);
+  options.slot_bytes = 3 * kTogetherBytes;
+  const Talk talk{.seed = 5, .messages = 60, .max_bytes = options.slot_bytes};
+  EXPECT_EQ(talkThrough(~0ULL, {}, options, 1, talk).errors, test::none());
+  const auto broken = talkThrough(
+      50, [] { Fabric::the().failPairs("r0p0", IBV_WC_RETRY_EXC_ERR); }, options, 1, talk);
+  EXPECT_EQ(broken.errors, test::none()) << broken.notes;
+}
+
+/// Two ranks whose link from 0 to 1 is connected.
+class VerbsLink : public testing::Test {
+ protected:
+  VerbsLink() {
+    send(1);
+    EXPECT_TRUE(becomes(cluster_, [&] { return test::postedOn(in_) == 1; }));
+    release(1);
+    EXPECT_TRUE(becomes(cluster_, [&] { return test::releasedOn(out_) == 1; }));
+    before_ = all();
+  }
+  ~VerbsLink() override { EXPECT_EQ(Fabric::the().violations(), test::none()); }
+
+  void send(int slots, std::uint32_t bytes = 8) {
+    cluster_[0].enter();
+    for (int i = 0; i < slots; ++i) test::publish(out_, {.bytes = bytes});
+    cluster_[0].push(1);
+    cluster_[0].leave();
+  }
+  void release(int slots) {
+    for (int i = 0; i < slots; ++i) test::releaseOne(in_);
+    cluster_[1].push(0);
+  }
+  /// Since the link is connected.
+  int writes() const { return all() - before_; }
+  static int all() { return Fabric::the()["r0p0"].writes + Fabric::the()["r1p0"].writes; }
+
+  VerbsCluster cluster_{optionsWith(4)};
+  LinkView out_ = cluster_[0].outbound(0, 1);
+  LinkView in_ = cluster_[1].inbound(0, 0);
+  int before_ = 0;
+};
+
+TEST_F(VerbsLink, HeaderAndDataOfASmallSlotAreOneWrite) {
+  for (const std::uint32_t bytes : {0U, 1U, 64U, 65U, 512U}) {
+    const auto before = writes();
+    send(1, bytes);
+    EXPECT_EQ(writes() - before, 1) << bytes << " bytes";
+    ASSERT_TRUE(becomes(cluster_, [&] { return test::postedOn(in_) > test::releasedOn(in_); }));
+    EXPECT_EQ(in_.header(test::releasedOn(in_)).bytes, bytes);
+    release(1);
+    ASSERT_TRUE(becomes(cluster_, [&] { return test::releasedOn(out_) == test::postedOn(out_); }));
+  }
+}
+
+TEST_F(VerbsLink, CreditsThatNobodyWaitsForAreSentWhileTheirRankWaits) {
+  send(2);
+  cluster_[1].enter();
+  cluster_[1].poll(0);
+  ASSERT_EQ(test::postedOn(in_), 3U);
+  release(2);
+  EXPECT_EQ(writes(), 2) << "half a ring is owed: the sender has room";
+  cluster_[1].poll(0);
+  EXPECT_EQ(writes(), 3) << "one credit for both";
+  cluster_[1].leave();
+}
+
+TEST_F(VerbsLink, CreditsOfWhichTheSenderWillBeShortAreSentAtOnce) {
+  send(3);
+  cluster_[1].enter();
+  cluster_[1].poll(0);
+  ASSERT_EQ(test::postedOn(in_), 4U);
+  release(3);
+  EXPECT_EQ(writes(), 4);
+  cluster_[1].leave();
 }
 
 TEST(VerbsRecovery, AConnectionMayBreakAtAnyMoment) {
@@ -83,16 +169,6 @@ TEST(VerbsRecovery, OneLostWriteIsNoticedOnWhicheverQueuePair) {
     EXPECT_EQ(converse(cluster, kTalk), test::none());
     EXPECT_TRUE(says(cluster.notes(), "no acknowledgement for 2000 ms")) << cluster.notes();
   }
-}
-
-/// Lets both ranks do what they can, until it holds or five seconds and a half are over.
-bool becomes(const VerbsCluster& cluster, const std::function<bool()>& holds) {
-  const auto deadline = std::chrono::steady_clock::now() + milliseconds(5500);
-  while (!holds() && std::chrono::steady_clock::now() < deadline) {
-    for (const int rank : {0, 1}) cluster[rank].visit();
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-  return holds();
 }
 
 TEST(VerbsRecovery, OfSlotsThatAreSentTogetherEachQueuePairsLastIsAcknowledged) {

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <random>
 
-#include "runtime/core/link.h"
 #include "transports/verbs/path_rules.h"
+#include "transports/verbs/wire_header.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -46,9 +46,9 @@ QueuePairs::QueuePairs(const VerbsPort& port, std::uint32_t count, QueueDepth de
     wanted.qp_type = IBV_QPT_RC;
     wanted.cap.max_send_wr = depth.sends;
     wanted.cap.max_recv_wr = depth.receives;
-    wanted.cap.max_send_sge = 1;
+    wanted.cap.max_send_sge = 2;  // a slot's header and its data
     wanted.cap.max_recv_sge = 1;
-    wanted.cap.max_inline_data = sizeof(SlotHeader);
+    wanted.cap.max_inline_data = kInlineBytes;
     ibv_qp* const made = verbs_.create_qp(port_.device->domain(), &wanted);
     require(made, "making a queue pair", depth.sends);
     pairs_.push_back(made);

@@ -209,8 +209,10 @@ bool ReceivingEnd::receive() {
   std::array<ibv_wc, 16> room;
   std::optional<ibv_wc_status> failure;
   const std::uint64_t before = posted();
-  const auto now = VerbsClock::now();
-  for (auto some = pairs_->poll(room); !some.empty(); some = pairs_->poll(room)) {
+  auto some = pairs_->poll(room);
+  // A wait asks often: the clock is read when something came.
+  const auto now = some.empty() ? VerbsClock::time_point() : VerbsClock::now();
+  for (; !some.empty(); some = pairs_->poll(room)) {
     for (const ibv_wc& completion : some) {
       if (completion.status != IBV_WC_SUCCESS) {
         failure = causeOf(failure, completion.status);
@@ -272,18 +274,11 @@ std::optional<std::uint64_t> ReceivingEnd::arrive(std::uint32_t low) {
   if (arrived_[place]) return std::nullopt;
   const bool is_together = (low & kTogether) != 0;
   if (is_together && context_.gpu_slots != nullptr) return std::nullopt;
-  if (is_together) takeApart(sequence);
+  // publish() sees whether it makes sense.
+  if (is_together)
+    std::memcpy(&view_.header(sequence), view_.slot(sequence) - kHeaderRoom, sizeof(SlotHeader));
   arrived_[place] = true;
   return place;
-}
-
-/// Header and data came together, at the start of the slot. publish() sees whether they make sense.
-void ReceivingEnd::takeApart(std::uint64_t sequence) {
-  std::byte* const slot = view_.slot(sequence);
-  SlotHeader& header = view_.header(sequence);
-  std::memcpy(&header, slot, sizeof(header));
-  if (travelsTogether(header.bytes, view_.slot_bytes))
-    std::memmove(slot, slot + sizeof(header), header.bytes);
 }
 
 /// In order, whichever queue pair they came on.
@@ -293,7 +288,7 @@ void ReceivingEnd::publish() {
   for (; arrived_[sequence % view_.slot_count]; ++sequence) {
     arrived_[sequence % view_.slot_count] = false;
     const SlotHeader& header = view_.header(sequence);
-    const bool fits = header.sequence == sequence && header.bytes <= view_.slot_bytes;
+    const bool fits = header.sequence == sequence && header.bytes <= view_.slot_bytes - kHeaderRoom;
     is_altered = !fits || !isIntactWire(header, {view_.slot(sequence), header.bytes}, context_.checksums);
     if (is_altered) break;
   }
@@ -315,18 +310,22 @@ bool ReceivingEnd::hasResult(std::uint64_t sequence) const {
   return header.returns != 0 && header.bytes != 0;
 }
 
-bool ReceivingEnd::isDue() const {
+bool ReceivingEnd::isDue(std::uint32_t owed_limit) const {
   const std::uint64_t released = this->released();
-  if (released - credited_ >= std::max<std::uint64_t>(1, view_.slot_count / 2)) return true;
+  if (released - credited_ >= std::max(1U, owed_limit)) return true;
   for (std::uint64_t sequence = credited_; sequence < released; ++sequence) {
     if ((view_.header(sequence).from_region & kPromptSlot) != 0) return true;
   }
   return false;
 }
 
+/// A credit is a request and a packet that whoever answers at once would have to wait for: what the sender
+/// can do without is sent while this rank waits for the next slot.
 void ReceivingEnd::push(Credits credits) {
+  const std::uint32_t slots = view_.slot_count;
+  const std::uint32_t limit = credits == Credits::lazily ? slots - std::max(1U, slots / 4) : slots / 2;
   while (state_ == State::open && owesCredits()) {
-    if (credits == Credits::lazily && !isDue()) return;
+    if (credits != Credits::all && !isDue(limit)) return;
     if (!sendCredit()) return;
   }
 }

@@ -29,7 +29,9 @@ namespace tutti {
 
 class ReceivingEnd {
  public:
-  enum class Credits { lazily, all };
+  /// Which are to be sent: those that the sender waits for, or will soon; also those worth a write, since
+  /// this rank waits and has nothing else to do; all.
+  enum class Credits { lazily, while_waiting, all };
 
   ReceivingEnd(const VerbsContext& context, const LinkView& view, std::span<std::byte> own,
                VerbsLinkPeer peer);
@@ -47,7 +49,7 @@ class ReceivingEnd {
 
   /// Takes slots. True if there were any.
   bool receive();
-  /// Sends results, and credits where the sender waits for them or enough are owed; or all.
+  /// Sends results and credits.
   void push(Credits credits);
   void tend(VerbsClock::time_point now);
   void arm();
@@ -77,10 +79,9 @@ class ReceivingEnd {
   void salvage();
   bool take(const ibv_wc& completion, VerbsClock::time_point now);
   std::optional<std::uint64_t> arrive(std::uint32_t low);
-  void takeApart(std::uint64_t sequence);
   void publish();
   bool hasEnded() const { return end_ && posted() >= *end_; }
-  bool isDue() const;
+  bool isDue(std::uint32_t owed_limit) const;
   bool hasResult(std::uint64_t sequence) const;
   bool sendCredit();
   ResultPlace resultPlace(std::uint64_t sequence) const;

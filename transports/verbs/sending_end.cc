@@ -117,7 +117,7 @@ void SendingEnd::tendConnecting(VerbsClock::time_point now) {
 void SendingEnd::open(VerbsClock::time_point now) {
   path_ = fmt::format("from {} {} to {} {}", pairs_->port().name(), toText(answer_.senders_gid),
                       textOf(answer_.text), toText(answer_.address.gid));
-  // The hosts put header and data together and take them apart: not in GPU memory.
+  // The hosts write and read headers in front of the data: not in GPU memory.
   const bool is_host = context_.gpu_slots == nullptr && answer_.slots_in_gpu == 0;
   remote_ = {answer_.slots_at, answer_.headers_at, answer_.slots_key, answer_.headers_key, is_host};
   lent_.assign(view_.slot_count, {});
@@ -253,49 +253,65 @@ bool SendingEnd::send(std::uint64_t sequence, bool is_last) {
   const std::uint64_t place = sequence % view_.slot_count;
   const std::uint32_t pair = pairOf(sequence);
   const SlotHeader& header = view_.header(sequence);
-  const bool is_together = remote_.takes_together && travelsTogether(header.bytes, view_.slot_bytes);
-  const std::uint32_t requests = header.bytes != 0 && !is_together ? 2 : 1;
+  const bool is_together = remote_.takes_together && header.bytes <= kTogetherBytes;
+  const std::uint32_t requests = is_together || header.bytes == 0 ? 1 : 2;
   if (!queue_.hasRoom(pair, requests)) return false;
 
   const Source source = sourceOf(sequence);
   SlotHeader wire = toWireHeader(header, resultPlace(sequence), source.data, context_.checksums);
+  ibv_sge data = spoiled_->spoil(
+      place, piece(std::bit_cast<std::uint64_t>(source.data.data()), source.data.size(), source.key));
 
   const bool is_signalled = is_last || queue_.wantsSignal(pair);
-  ibv_sge data_piece = spoiled_->spoil(
-      place, piece(std::bit_cast<std::uint64_t>(source.data.data()), source.data.size(), source.key));
-  ibv_sge last_piece = piece(std::bit_cast<std::uint64_t>(&wire), sizeof(wire), 0);
-  ibv_send_wr last{};
-  last.wr_id = queue_.ticketAfter(pair, requests);
-  last.sg_list = &last_piece;
-  last.num_sge = 1;
-  last.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  last.send_flags =
-      (is_signalled ? unsigned{IBV_SEND_SIGNALED} : 0U) | (is_together ? 0U : unsigned{IBV_SEND_INLINE});
-  last.imm_data = htonl(static_cast<std::uint32_t>(sequence) & (kTogether - 1));
-  last.wr.rdma.remote_addr = remote_.headers_at + place * sizeof(SlotHeader);
-  last.wr.rdma.rkey = remote_.headers_key;
-  if (is_together) {
-    std::byte* const both = view_.slot(sequence) + kTogetherAt;
-    std::memcpy(both, &wire, sizeof(wire));
-    std::memcpy(both + sizeof(wire), std::bit_cast<const std::byte*>(data_piece.addr), header.bytes);
-    last_piece = piece(std::bit_cast<std::uint64_t>(both), sizeof(wire) + header.bytes, slots_.local);
-    last.imm_data |= htonl(kTogether);
-    last.wr.rdma.remote_addr = remote_.slots_at + place * view_.slot_bytes;
-    last.wr.rdma.rkey = remote_.slots_key;
-  }
-  ibv_send_wr first{};
-  first.next = &last;
-  first.sg_list = &data_piece;
-  first.num_sge = 1;
-  first.opcode = IBV_WR_RDMA_WRITE;
-  first.wr.rdma.remote_addr = remote_.slots_at + place * view_.slot_bytes;
-  first.wr.rdma.rkey = remote_.slots_key;
-  if (!pairs_->post(pair, requests == 2 ? first : last)) {
+  ibv_send_wr write{};
+  write.wr_id = queue_.ticketAfter(pair, requests);
+  write.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  write.send_flags = is_signalled ? unsigned{IBV_SEND_SIGNALED} : 0U;
+  write.imm_data = htonl(static_cast<std::uint32_t>(sequence) & (kTogether - 1));
+  const bool is_posted =
+      is_together ? postTogether(sequence, wire, data, write) : postApart(sequence, wire, data, write);
+  if (!is_posted) {
     lost(fmt::format("the send queue takes no more ({})", std::strerror(errno)), VerbsClock::now());
     return false;
   }
   queue_.posted(pair, requests, is_signalled, VerbsClock::now());
   return true;
+}
+
+/// Header and data as one write, to where the receiver's slot has room for the header.
+bool SendingEnd::postTogether(std::uint64_t sequence, const SlotHeader& wire, const ibv_sge& data,
+                              ibv_send_wr& write) {
+  const std::uint64_t place = sequence % view_.slot_count;
+  // In the ring, since the device may read it later.
+  auto* const header = std::bit_cast<SlotHeader*>(view_.slot(sequence) - kHeaderRoom);
+  *header = wire;
+  std::array pieces{piece(std::bit_cast<std::uint64_t>(header), sizeof(*header), slots_.local), data};
+  write.sg_list = pieces.data();
+  write.num_sge = data.length == 0 ? 1 : 2;
+  if (sizeof(wire) + data.length <= kInlineBytes) write.send_flags |= IBV_SEND_INLINE;
+  write.imm_data |= htonl(kTogether);
+  write.wr.rdma.remote_addr = remote_.slots_at + place * view_.slot_bytes - kHeaderRoom;
+  write.wr.rdma.rkey = remote_.slots_key;
+  return pairs_->post(pairOf(sequence), write);
+}
+
+/// The data, if there are any, then the header to its place among the receiver's.
+bool SendingEnd::postApart(std::uint64_t sequence, SlotHeader& wire, ibv_sge& data, ibv_send_wr& write) {
+  const std::uint64_t place = sequence % view_.slot_count;
+  ibv_sge header = piece(std::bit_cast<std::uint64_t>(&wire), sizeof(wire), 0);
+  write.sg_list = &header;
+  write.num_sge = 1;
+  write.send_flags |= IBV_SEND_INLINE;
+  write.wr.rdma.remote_addr = remote_.headers_at + place * sizeof(SlotHeader);
+  write.wr.rdma.rkey = remote_.headers_key;
+  ibv_send_wr first{};
+  first.next = &write;
+  first.sg_list = &data;
+  first.num_sge = 1;
+  first.opcode = IBV_WR_RDMA_WRITE;
+  first.wr.rdma.remote_addr = remote_.slots_at + place * view_.slot_bytes;
+  first.wr.rdma.rkey = remote_.slots_key;
+  return pairs_->post(pairOf(sequence), data.length == 0 ? write : first);
 }
 
 // Acknowledgements and credits.
@@ -305,8 +321,10 @@ bool SendingEnd::receive() {
   std::array<ibv_wc, 16> room;
   std::optional<ibv_wc_status> failure;
   bool has_any = false;
-  const auto now = VerbsClock::now();
-  for (auto some = pairs_->poll(room); !some.empty(); some = pairs_->poll(room)) {
+  auto some = pairs_->poll(room);
+  // A wait asks often: the clock is read when something came.
+  const auto now = some.empty() ? VerbsClock::time_point() : VerbsClock::now();
+  for (; !some.empty(); some = pairs_->poll(room)) {
     has_any = true;
     for (const ibv_wc& completion : some) {
       if (completion.status != IBV_WC_SUCCESS) {

@@ -7,10 +7,10 @@
 //               │  ▼          ▼            ▼
 //             waiting ◄───────────────── lost ──► closed (not healed in time, or the peer is gone)
 //
-// A slot is two writes on one queue pair: its data into the receiver's slot, then its header with an
-// immediate, by which the receiver learns of it; one write of both where they are small. A credit is a write
-// with an immediate the other way, behind the result it covers; it is empty, or brings that result's
-// checksum.
+// A small slot is one write of header and data, with an immediate by which the receiver learns of it. A large
+// one, or one in GPU memory, is two on one queue pair: the data, then the header with the immediate. A credit
+// is a write with an immediate the other way, behind the result it covers; it is empty, or brings that
+// result's checksum.
 //
 // A result goes into the sender's slot, or straight to where the user wants it if that memory is registered
 // and the slot was sent by this connection: keys of an earlier one are of no use.
@@ -81,7 +81,7 @@ class SendingEnd {
     std::uint64_t headers_at = 0;
     std::uint32_t slots_key = 0;
     std::uint32_t headers_key = 0;
-    bool takes_together = false;  ///< small slots as one write
+    bool takes_together = false;  ///< header and data of small slots as one write
   };
 
   /// What a slot carries, and the key by which the device reads it.
@@ -107,6 +107,8 @@ class SendingEnd {
   bool isLastOnPair(std::uint64_t sequence, std::uint64_t end) const;
   std::optional<ResultPlace> resultPlace(std::uint64_t sequence);
   bool send(std::uint64_t sequence, bool is_last);
+  bool postTogether(std::uint64_t sequence, const SlotHeader& wire, const ibv_sge& data, ibv_send_wr& write);
+  bool postApart(std::uint64_t sequence, SlotHeader& wire, ibv_sge& data, ibv_send_wr& write);
   Source sourceOf(std::uint64_t sequence);
   bool take(const ibv_wc& completion, VerbsClock::time_point now);
   std::string takeCredit(std::uint32_t low);

@@ -16,9 +16,11 @@
 namespace tutti {
 namespace {
 
-// A poll looks at the awaited links' completions, which is no system call. From time to time it looks at all
-// others, and at what devices and peers say, which are some. Credits that are owed but not due wait for a
-// nap: nobody waits for them, and the rank that sends them is not looking meanwhile.
+// A poll looks at the awaited links' completions, which is no system call: some times, for about a
+// microsecond, since whoever waits yields between two polls, which takes as long. From time to time it looks
+// at all others, and at what devices and peers say, which are some. Credits that are owed but not due wait
+// for a nap: nobody waits for them, and the rank that sends them is not looking meanwhile.
+constexpr int kLooksPerPoll = 8;
 constexpr std::uint64_t kPollsPerService = 256;
 
 UniqueFd makeEventFd() {
@@ -48,6 +50,18 @@ VerbsEvent readEvent(const VerbsDevice& device, const ibv_async_event& event) {
   return told;
 }
 
+/// The ring's slots are so much longer than what they carry, and begin with it.
+RdmaOptions withHeaderRoom(RdmaOptions options) {
+  options.slot_bytes += kHeaderRoom;
+  return options;
+}
+
+/// Data of slots lie behind the room for a header.
+LinkView behindHeader(LinkView view) {
+  view.data += kHeaderRoom;
+  return view;
+}
+
 std::vector<bool> remoteOf(const std::vector<std::string>& peers) {
   std::vector<bool> is_remote;
   for (const std::string& peer : peers) is_remote.push_back(!peer.empty());
@@ -67,7 +81,7 @@ std::size_t order(std::vector<VerbsPort>& ports, const RdmaOptions& options) {
 
 VerbsNetwork::VerbsNetwork(std::vector<VerbsPort> ports, RdmaOptions options)
     : NetworkDriver(options, remoteOf(options.peers)),
-      options_(std::move(options)),
+      options_(withHeaderRoom(std::move(options))),
       ports_(std::move(ports)),
       nearest_(order(ports_, options_)),
       user_memory_({.in_place = options_.tell_path, .copied = options_.note}),
@@ -98,8 +112,8 @@ VerbsNetwork::VerbsNetwork(std::vector<VerbsPort> ports, RdmaOptions options)
             [&](int peer, std::uint32_t lane, const Side& in, const Side& out) {
               const VerbsLinkPeer who{
                   .rank = peer, .lane = lane, .name = options_.peers[static_cast<std::size_t>(peer)]};
-              return Pair{std::make_unique<ReceivingEnd>(context_, in.view, in.memory, who),
-                          std::make_unique<SendingEnd>(context_, out.view, out.memory, who)};
+              return Pair{std::make_unique<ReceivingEnd>(context_, behindHeader(in.view), in.memory, who),
+                          std::make_unique<SendingEnd>(context_, behindHeader(out.view), out.memory, who)};
             });
   watchDevices();
 }
@@ -123,14 +137,23 @@ void VerbsNetwork::watchDevices() {
 void VerbsNetwork::poll(int peer) {
   if (isHalted()) return;
   ++polls_;
-  for (std::uint32_t lane = 0; hasLinks(peer) && lane < lanes(); ++lane) {
-    Pair& links = pair(lane, peer);
-    links.outbound->receive();
-    if (links.outbound->hasUnsent()) push(*links.outbound);
-    links.inbound->receive();
+  for (int looks = 0; looks < kLooksPerPoll && !look(peer); ++looks) {
   }
   if (polls_ % kPollsPerService == 0) service();
   deliverFailures();
+}
+
+/// True if something has come.
+bool VerbsNetwork::look(int peer) {
+  bool has_come = false;
+  for (std::uint32_t lane = 0; hasLinks(peer) && lane < lanes(); ++lane) {
+    Pair& links = pair(lane, peer);
+    has_come = links.outbound->receive() || has_come;
+    if (links.outbound->hasUnsent()) push(*links.outbound);
+    has_come = links.inbound->receive() || has_come;
+    if (links.inbound->owesCredits()) links.inbound->push(ReceivingEnd::Credits::while_waiting);
+  }
+  return has_come;
 }
 
 void VerbsNetwork::arm() {

@@ -46,6 +46,7 @@ class VerbsNetwork final : public NetworkDriver<RdmaNetwork, SendingEnd, Receivi
     Letter letter;
   };
 
+  bool look(int peer);
   void watchDevices();
   void takeEvents() override;
   void takeCompletionEvents();

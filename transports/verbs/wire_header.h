@@ -17,14 +17,16 @@ inline constexpr std::uint32_t kResultInPlace = 2;  ///< `to` and `to_region` sa
 /// write.
 inline constexpr std::uint32_t kTogether = 1U << 31;
 
-/// Slots of at most so many bytes travel as one write, which is a packet less for most: the header and the
-/// data behind it, put together at `kTogetherAt` of the sender's slot, land at the start of the receiver's.
-inline constexpr std::uint32_t kTogetherBytes = 1024;
-inline constexpr std::uint32_t kTogetherAt = 1024;
-constexpr bool travelsTogether(std::uint32_t bytes, std::uint32_t slot_bytes) {
-  return bytes != 0 && bytes <= kTogetherBytes &&
-         slot_bytes >= kTogetherAt + sizeof(SlotHeader) + kTogetherBytes;
-}
+/// Each slot of a ring has room for its header in front of the data, on both sides: there the header travels
+/// where both are one write, whose data the sender's device gathers from wherever they are.
+inline constexpr std::uint32_t kHeaderRoom = sizeof(SlotHeader);
+
+/// Slots of at most so many bytes are one write. In larger ones a second request counts for little, and data
+/// behind a header begin in the middle of a packet.
+inline constexpr std::uint32_t kTogetherBytes = 16 << 10;
+
+/// Headers and data of at most so many bytes go into the request itself: the device need not read them.
+inline constexpr std::uint32_t kInlineBytes = 128;
 
 /// Memory of the user, registered, into which the receiver's device writes a slot's result.
 struct ResultPlace {
