@@ -6,6 +6,8 @@
 // out. The guest has four hosts, for Switch.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -14,6 +16,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/harness/command.h"
@@ -82,6 +85,7 @@ class FourRanks : public testing::Test {
       EXPECT_EQ(count(log, R"(2 peer\(s\) on 1 other host\(s\) by )" + between), 4) << log;
     }
     EXPECT_GT(count(log, ": ring over slots of"), 0) << log;
+    last_log_ = log;
     std::filesystem::remove(log_.path() + "/log");
   }
 
@@ -100,11 +104,17 @@ class FourRanks : public testing::Test {
     return hashes.at(0);
   }
 
+  /// What the ranks of the last run had to log.
+  const std::string& log() const { return last_log_; }
+  std::string logNow() const { return contentOf(log_.path() + "/log"); }
+
   /// Every type and operation, on values whose sums depend on the order.
-  std::string bits(const std::string& memory) {
+  std::string bits(const std::string& memory, const std::map<std::string, std::string>& more = {}) {
+    std::map<std::string, std::string> environment{
+        {"TUTTI_LANES", "2"}, {"TUTTI_SLOT_BYTES", "4096"}, {"TUTTI_EMULATED_GPUS", "2"}};
+    environment.insert(more.begin(), more.end());
     const std::string out =
-        run(memory, "gpu_rank_program", {"bits", memory == "cuda" ? "gpu" : "host"},
-            {{"TUTTI_LANES", "2"}, {"TUTTI_SLOT_BYTES", "4096"}, {"TUTTI_EMULATED_GPUS", "2"}});
+        run(memory, "gpu_rank_program", {"bits", memory == "cuda" ? "gpu" : "host"}, environment);
     std::set<std::string> lines;  // of the ranks, in whatever order
     std::istringstream stream(out);
     for (std::string line; std::getline(stream, line);) {
@@ -131,6 +141,7 @@ class FourRanks : public testing::Test {
   std::string net_;
   std::string slot_place_ = "GPU memory, by nvidia-peermem";  // what the kernel registers for any device
   ScratchDirectory log_;
+  std::string last_log_;
 };
 
 class Reference : public FourRanks {
@@ -179,6 +190,26 @@ TEST_P(RingOn, TrainingEndsWithTheBitsOfTheReference) {
 TEST_F(Ring, OfGpusGivesTheBitsOfTheHostsExecutor) {
   if (!TUTTI_HAS_GPUS) GTEST_SKIP() << "this build has no CUDA";
   expectKept("bits", bits("cuda"));
+}
+
+TEST_F(Ring, OfGpusGivesTheSameBitsWhenPortsGoDownMeanwhile) {
+  if (!TUTTI_HAS_GPUS) GTEST_SKIP() << "this build has no CUDA";
+  // As soon as a rank says how a link between hosts goes: both ports, one after the other.
+  std::atomic<bool> is_over{false};
+  std::thread trouble([&] {
+    while (!is_over && count(logNow(), "RDMA with rank") == 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    for (const char* link : {"h1r0", "h0r0"}) {
+      runCommand({"ip", "link", "set", link, "down"});
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      runCommand({"ip", "link", "set", link, "up"});
+    }
+  });
+  const std::string got = bits("cuda", {{"TUTTI_NET_RECOVERY", "60"}});  // a busy guest takes its time
+  is_over = true;
+  trouble.join();
+  expectKept("bits", got);
+  EXPECT_GT(count(log(), R"(RDMA to rank \d .* broke \()"), 0) << log();
 }
 
 TEST_F(Ring, OfGpusGoesThroughHostMemoryWhereItMust) {
