@@ -82,7 +82,8 @@ TEST_P(SameBits, OnAllRanks) {
     std::vector<Bytes> results(static_cast<std::size_t>(nranks));
     EXPECT_EQ(test::runThreads(nranks,
                                [&](int rank) {
-                                 Communicator comm(Process::instance(), settings, nranks, id, rank);
+                                 Communicator comm(Process::instance(), settings,
+                                                   {.nranks = nranks, .rank = rank, .id = id, .check = {}});
                                  results[static_cast<std::size_t>(rank)] = resultsOf(comm, draws);
                                }),
               test::noErrors(nranks));
