@@ -11,7 +11,6 @@ constexpr std::uint32_t kBestSlotBytes = 128 * 1024;
 constexpr std::uint32_t kLeastSlotBytes = 1024;
 constexpr std::uint64_t kInboundBytes = 4 << 20;  ///< of all links that a rank receives by
 constexpr std::uint64_t kGpuInboundBytes = 64 << 20;
-constexpr std::uint32_t kGpuLanes = 8;
 /// Less than this per lane and rank does not pay for another block of a kernel.
 constexpr std::uint64_t kGpuLaneBytes = 16 << 10;
 
@@ -150,6 +149,9 @@ Choice choose(const Descriptor& d, const Layout& layout, const LinkShape& shape,
   Choice choice = chooseAutomatically(d, layout, shape);
   if (override == PlanOverride{}) return choice;
   const bool has_mesh = layout.nranks <= kMaxMeshRanks;
+  if (override.algorithm == Pick::not_ring && choice.algorithm == Algorithm::ring && has_mesh) {
+    choice.algorithm = Algorithm::direct;
+  }
   if (override.slots == Form::plain) choice.slots = SlotForm::plain;
   if (override.slots == Form::packets && canUsePackets(d, layout, shape)) choice.slots = SlotForm::packets;
   if (override.algorithm == Pick::ring) {
@@ -174,10 +176,10 @@ LinkShape fitShape(LinkShape shape, int host_ranks) {
   if (shape.slot_bytes != 0) return shape;
   const std::uint64_t slots =
       std::uint64_t{shape.slot_count} * shape.lanes * static_cast<std::uint64_t>(std::max(1, host_ranks - 1));
+  const std::uint64_t most = shape.most_slot_bytes != 0 ? shape.most_slot_bytes : kBestSlotBytes;
   const std::uint64_t inbound = shape.on_gpu ? kGpuInboundBytes : kInboundBytes;
   const std::uint64_t share = inbound / slots / kLeastSlotBytes * kLeastSlotBytes;
-  shape.slot_bytes =
-      static_cast<std::uint32_t>(std::clamp<std::uint64_t>(share, kLeastSlotBytes, kBestSlotBytes));
+  shape.slot_bytes = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(share, kLeastSlotBytes, most));
   return shape;
 }
 

@@ -6,6 +6,9 @@
 
 namespace tutti {
 
+/// Lanes on GPUs, where they are left open.
+inline constexpr std::uint32_t kGpuLanes = 8;
+
 /// The shape with its slot size chosen, where it is left open: what all links by which a rank receives from
 /// ranks of its host may take is bounded, however many there are. `host_ranks`: of the host that has most.
 LinkShape fitShape(LinkShape shape, int host_ranks);

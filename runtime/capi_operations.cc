@@ -116,6 +116,7 @@ ncclResult_t runCollective(const char* function, const Call& call, const void* s
       task.descriptor.op = RedOp::premul_sum;
     }
     communicator->validate(task);
+    communicator->sayCall(function, task, comm, stream);
     launchOrRecord(communicator, task, placeOf(function, *communicator, stream));
   });
 }
@@ -138,6 +139,7 @@ ncclResult_t runTransfer(const char* function, Task task, size_t count, ncclData
     task.descriptor = tutti::transferDescriptor(count * size);
     task.peer = peer;
     communicator->validate(task);
+    communicator->sayCall(function, task, comm, stream);
     launchOrRecord(communicator, task, placeOf(function, *communicator, stream));
   });
 }

@@ -20,7 +20,8 @@ constexpr const char* kNoSuspension =
     "memory of a communicator is not given back while it lives. Destroy it, and make another one when it is "
     "needed again";
 constexpr const char* kNoParameters =
-    "settings are read from the environment, and listed in docs/settings.md; NCCL_DEBUG=INFO shows what they "
+    "settings are read from the environment, and listed in docs/environment.md; NCCL_DEBUG=INFO shows what "
+    "they "
     "lead to";
 constexpr const char* kNoGrowth =
     "a communicator does not grow. Get an id by ncclGetUniqueId, and make a larger communicator of all ranks "

@@ -66,6 +66,12 @@ class NetworkTurn {
 Settings completed(Settings settings, bool on_gpu) {
   settings.links.on_gpu = on_gpu;
   settings.links.packet_bytes = on_gpu ? kGpuPacketSlotBytes : packetSlotBytes();
+  const auto [least, most] = std::pair(settings.least_channels, settings.most_channels);
+  if (on_gpu && settings.links.lanes == 0 && (least != 0 || most != 0)) {
+    constexpr std::uint32_t kMostLanes = 16;
+    const std::uint32_t lanes = std::max(kGpuLanes, std::min(least, kMostLanes));
+    settings.links.lanes = most != 0 ? std::min(lanes, most) : lanes;
+  }
   if (settings.loans.least_bytes == LoanPolicy::kAutomatic) {
     settings.loans.least_bytes = on_gpu ? LoanPolicy::kOnGpu : LoanPolicy::kOnHost;
   }
@@ -110,25 +116,16 @@ Communicator::Communicator(Process& process, Settings settings, const Membership
       scratch_(hostScratchBytes(nranks_)),
       registrations_(process, *wiring_.regions, wiring_.network.get(), wiring_.gpu.get(), rank_),
       meetings_(process, settings_, wiring_, rank_),
+      says_calls_(process.log().shows(LogLevel::info, LogSubsystem::coll)),
       around_{wiring_,
               process.watcher(),
               rank_,
               settings_.timeout,
               settings_.stall_timeout,
               fault_,
-              [this](const std::string& text) { process_.log().write(LogLevel::warn, rank_, text); }},
+              [this](const std::string& text) { say(LogLevel::warn, text); }},
       spins_(spinsFor(wiring_, wiring_.peers[static_cast<std::size_t>(rank_)])) {
-  process_.log().write(LogLevel::version, rank_,
-                       fmt::format("NCCL API {}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH));
-  process_.log().write(LogLevel::info, rank_,
-                       fmt::format("joined a communicator of {}{}: {}; {} lane(s) of {} slots of {} bytes",
-                                   nranks_, gpus_ != nullptr ? fmt::format(", on GPU {}", device_) : "",
-                                   wiring_.summary.empty() ? "alone" : wiring_.summary, wiring_.shape.lanes,
-                                   wiring_.shape.slot_count, wiring_.shape.slot_bytes));
-  for (const std::string& variable : settings_.ignored) {
-    process_.log().write(LogLevel::info, rank_,
-                         variable + " has no effect here, see docs/settings.md; it is ignored");
-  }
+  sayJoined();
   try {
     startWatching();
   } catch (const Error& error) {
@@ -149,8 +146,7 @@ void Communicator::startWatching() {
 void* Communicator::registerBuffer(const void* buffer, std::size_t bytes) {
   std::string note;
   void* handle = registrations_.add(buffer, bytes, &note);
-  process_.log().write(LogLevel::info, rank_,
-                       fmt::format("registered {} bytes at {}: {}", bytes, buffer, note));
+  say(LogLevel::info, fmt::format("registered {} bytes at {}: {}", bytes, buffer, note), LogSubsystem::reg);
   return handle;
 }
 
@@ -193,7 +189,9 @@ bool Communicator::runCollective(const Task& task, WaitScheduler* scheduler) {
   const WaitContext wait{fault_, monitor, spins_, scheduler, wiring_.network.get()};
   UserBuffers buffers{static_cast<const std::byte*>(task.send), static_cast<std::byte*>(task.recv)};
   if (descriptor.op == RedOp::premul_sum) buffers.scale = scaleFrom(descriptor.type, task.scalar.data());
-  const PlannedOperation planned = planOperation(descriptor, wiring_.layout, wiring_.shape, settings_.plan);
+  const PlannedOperation planned =
+      planOperation(descriptor, wiring_.layout, wiring_.shape,
+                    settings_.plans[static_cast<std::size_t>(descriptor.collective)]);
   sayPlan(planned);
   if (planned.plan.slots == SlotForm::plain && !registrations_.empty()) findRegions(task, buffers);
   const bool done = execute(planned.plan, buffers, wait);
@@ -210,19 +208,6 @@ void Communicator::findRegions(const Task& task, UserBuffers& buffers) {
   const std::uint64_t block = d.count * sizeOf(d.type);
   buffers.input_region = registrations_.find(buffers.input, extent.send_blocks * block);
   buffers.output_region = registrations_.find(buffers.output, extent.recv_blocks * block);
-}
-
-/// Each way of carrying out a collective is told once.
-void Communicator::sayPlan(const PlannedOperation& planned) {
-  const Plan& plan = planned.plan;
-  const auto way = static_cast<unsigned>(plan.algorithm) * 2 + static_cast<unsigned>(plan.slots);
-  const std::size_t bit = static_cast<std::size_t>(plan.descriptor.collective) * kWays + way;
-  if (told_plans_[bit]) return;
-  told_plans_.set(bit);
-  process_.log().write(
-      LogLevel::info, rank_,
-      fmt::format("{}: {} over {} of {} elements, {} lane(s) ({})", describe(plan.descriptor),
-                  name(plan.algorithm), name(plan.slots), plan.slot_elements, plan.lanes, planned.reason));
 }
 
 bool Communicator::runTransfer(const Task& task, WaitScheduler* scheduler) {
@@ -255,7 +240,8 @@ double Communicator::estimateMicroseconds(const Task& task) const {
     if (name == "self") continue;
     (name == "tcp" || name == "verbs" ? costs.between : costs.inside) = linkCost(name);
   }
-  const Plan plan = makePlan(task.descriptor, wiring_.layout, wiring_.shape, settings_.plan);
+  const Plan plan = makePlan(task.descriptor, wiring_.layout, wiring_.shape,
+                             settings_.plans[static_cast<std::size_t>(task.descriptor.collective)]);
   return tutti::estimateMicroseconds(plan, wiring_.layout.hosts, costs);
 }
 

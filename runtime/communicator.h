@@ -5,6 +5,7 @@
 #include <bitset>
 #include <cstdint>
 #include <memory>
+#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -153,6 +154,8 @@ class Communicator final : public EndsWithProcess {
 
   /// ncclCommRegister and ncclCommDeregister; see registrations.h for what they throw.
   void* registerBuffer(const void* buffer, std::size_t bytes);
+  /// With NCCL_DEBUG_SUBSYS=COLL: a line for each call.
+  void sayCall(const char* function, const Task& task, const void* handle, const void* stream);
   void deregisterBuffer(const void* handle) { registrations_.remove(handle); }
 
   /// Throws Error when a rank sent something that no operation of this rank received: the calls differed. For
@@ -201,6 +204,9 @@ class Communicator final : public EndsWithProcess {
   bool finishGpu(std::chrono::milliseconds limit);
   bool endGpu(std::chrono::milliseconds limit);
   void leaveRemains();
+  void say(LogLevel level, std::string_view text, LogSubsystem subsystem = LogSubsystem::init,
+           const std::source_location& place = std::source_location::current()) const;
+  void sayJoined() const;
   void sayPlan(const PlannedOperation& planned);
   void publishFault();
   /// How long the end waits for what is under way.
@@ -224,6 +230,8 @@ class Communicator final : public EndsWithProcess {
   Registrations registrations_;
   Meetings meetings_;
   std::bitset<std::size_t{kCollectiveCount} * kWays> told_plans_;  ///< in the log
+  bool says_calls_;
+  std::uint64_t calls_ = 0;  ///< that were said
   Traffic traffic_;
   FaultCell fault_;
   mutable std::atomic<bool> is_fault_told_{false};  ///< the program knows

@@ -9,6 +9,7 @@
 #include "runtime/core/extent.h"
 #include "runtime/gpu_remains.h"
 #include "runtime/gpu_wiring.h"
+#include "runtime/mapped_memory.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -44,14 +45,15 @@ void Communicator::startGpu() {
 /// A kernel that touches memory it cannot reach takes the whole process's GPU with it; a CPU that does, the
 /// process.
 void Communicator::requireReach(const Task& task) const {
-  if (gpus_ == nullptr && cuda_beside_ == nullptr) return;
+  if (gpus_ == nullptr && cuda_beside_ == nullptr && !settings_.checks_pointers) return;
   if (task.descriptor.count == 0) return;
   const Descriptor& d = task.descriptor;
   const bool is_collective = task.kind == Task::Kind::collective;
-  const auto require = [&](const char* argument, const void* address) {
+  const char* call =
+      is_collective ? name(d.collective).data() : (task.kind == Task::Kind::send ? "Send" : "Recv");
+  const auto requirePlace = [&](const char* argument, const void* address) {
+    if (gpus_ == nullptr && cuda_beside_ == nullptr) return;
     const PointerInfo info = (gpus_ != nullptr ? gpus_ : cuda_beside_)->inspect(address);
-    const char* call =
-        is_collective ? name(d.collective).data() : (task.kind == Task::Kind::send ? "Send" : "Recv");
     if (gpus_ == nullptr) {
       if (info.kind != PointerInfo::Kind::device) return;
       throw Error(
@@ -68,13 +70,29 @@ void Communicator::requireReach(const Task& task) const {
                     "with cudaMalloc or ncclMemAlloc, or set TUTTI_DEVICE=host for host memory",
                     call, argument, address, placeText(info), device_));
   };
+  // The first byte always; all of it where somebody asked for that.
+  const auto require = [&](const char* argument, const void* address, std::uint64_t bytes, bool writes) {
+    requirePlace(argument, address);
+    if (!settings_.checks_pointers || bytes == 0) return;
+    if (gpus_ != nullptr) return requirePlace(argument, static_cast<const std::byte*>(address) + bytes - 1);
+    const std::string problem = whyNotAccessible(address, bytes, writes);
+    if (problem.empty()) return;
+    throw Error(
+        ncclInvalidArgument,
+        fmt::format("rank {}: {} {}: {} bytes at {}: {}. Pass memory that is allocated and long enough for "
+                    "count (NCCL_CHECK_POINTERS)",
+                    rank_, call, argument, bytes, address, problem));
+  };
+  const Extent extent = is_collective ? extentOf(d.collective, nranks_) : Extent{1, 1};
+  const std::uint64_t block = d.count * sizeOf(d.type);
   const bool reads =
       is_collective ? readsInput(d.collective, rank_ == d.root) : task.kind == Task::Kind::send;
   const bool writes =
       is_collective ? writesOutput(d.collective, rank_ == d.root) : task.kind == Task::Kind::receive;
-  if (task.scalar.at != nullptr && d.op == RedOp::premul_sum) require("scalar", task.scalar.at);
-  if (reads) require("sendbuff", task.send);
-  if (writes) require("recvbuff", task.recv);
+  if (task.scalar.at != nullptr && d.op == RedOp::premul_sum)
+    require("scalar", task.scalar.at, sizeOf(d.type), false);
+  if (reads) require("sendbuff", task.send, extent.send_blocks * block, false);
+  if (writes) require("recvbuff", task.recv, extent.recv_blocks * block, true);
 }
 
 void Communicator::requireStream(GpuStream stream) const {
@@ -88,7 +106,8 @@ void Communicator::requireStream(GpuStream stream) const {
 
 GpuTask Communicator::gpuCollective(const Task& task) {
   const Descriptor& d = task.descriptor;
-  const PlannedOperation planned = planOperation(d, wiring_.layout, wiring_.shape, settings_.plan);
+  const PlannedOperation planned = planOperation(d, wiring_.layout, wiring_.shape,
+                                                 settings_.plans[static_cast<std::size_t>(d.collective)]);
   sayPlan(planned);
   const Extent extent = extentOf(d.collective, nranks_);
   const std::uint64_t bytes = d.count * sizeOf(d.type) * std::max(extent.send_blocks, extent.recv_blocks);

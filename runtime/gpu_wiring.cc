@@ -42,9 +42,13 @@ void GpuWiring::open(Accelerator& gpus, const Settings& settings, const std::fun
   if (localCount() > kMaxMeshRanks) return;
   for (int local = 0; local < localCount(); ++local) {
     if (local == local_) continue;
-    mine(local).gpu =
-        wiring_.gpu->connect(rankAt(local), peerAt(local), offers[static_cast<std::size_t>(rankAt(local))],
-                             &reasons_[static_cast<std::size_t>(local)]);
+    std::string& reason = reasons_[static_cast<std::size_t>(local)];
+    if (!settings.uses_peer_access) {
+      reason = "NCCL_P2P_DISABLE or NCCL_P2P_LEVEL forbids it";
+      continue;
+    }
+    mine(local).gpu = wiring_.gpu->connect(rankAt(local), peerAt(local),
+                                           offers[static_cast<std::size_t>(rankAt(local))], &reason);
   }
 }
 

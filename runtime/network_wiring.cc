@@ -133,8 +133,9 @@ void NetworkWiring::connectByTcp(Bootstrap& bootstrap) {
 }
 
 std::function<void(const std::string&)> NetworkWiring::logAt(LogLevel level) const {
-  return [&log = process_.log(), rank = request_.rank, level](const std::string& text) {
-    log.write(level, rank, text);
+  return [&log = process_.log(), rank = request_.rank, level,
+          device = request_.gpus != nullptr ? request_.gpus->currentDevice() : -1](const std::string& text) {
+    log.write(level, {rank, device}, text, LogSubsystem::net);
   };
 }
 

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <utility>
 
+#include "runtime/core/environment.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -61,9 +62,10 @@ int Process::ncclVersion() {
 
 const Settings& Process::settings() {
   const Settings& known = readOnce();
-  std::call_once(looked_for_copies_, [this] {
+  std::call_once(first_look_, [this] {
     copies_ = findOtherCopies();
     if (!copies_.words.empty() && !copies_.is_split) log().write(LogLevel::warn, -1, copies_.words);
+    sayRemarks();
   });
   if (copies_.is_split) throw Error(ncclInvalidUsage, copies_.words);
   return known;
@@ -72,24 +74,31 @@ const Settings& Process::settings() {
 const Settings& Process::readOnce() {
   const std::scoped_lock lock(mutex_);
   if (!settings_) {
-    settings_ = readSettings([](const char* name) { return std::getenv(name); });
-    std::ranges::move(unreadVariables(environ), std::back_inserter(settings_->ignored));
+    const Environment environment = Environment::ofProcess();
+    settings_ = readSettings(environment);
+    remarks_ = environment.warnings();
+    std::ranges::move(environment.unknown(), std::back_inserter(settings_->ignored));
   }
   return *settings_;
 }
 
+void Process::sayRemarks() {
+  for (const std::string& remark : remarks_) log().write(LogLevel::warn, -1, remark);
+  for (const std::string& variable : settings_->ignored) {
+    log().write(LogLevel::info, -1, variable + " has no effect here, see docs/environment.md; it is ignored",
+                LogSubsystem::env);
+  }
+}
+
 Log& Process::log() {
-  LogLevel level = LogLevel::none;
-  std::string file;
+  LogSettings settings;
   try {
-    const Settings& known = readOnce();
-    level = known.log_level;
-    file = known.log_file;
+    settings = readOnce().log;
   } catch (const Error&) {
     // Whoever needs the settings reports it; logging stays off.
   }
   const std::scoped_lock lock(mutex_);
-  if (!log_) log_.emplace(level, file);
+  if (!log_) log_.emplace(settings);
   return *log_;
 }
 

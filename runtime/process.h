@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "runtime/core/settings.h"
 #include "runtime/gpu_library.h"
@@ -80,12 +81,14 @@ class Process {
   void lockForFork();
   void unlockAfterFork();
   void becomeChild();
+  void sayRemarks();
 
   std::mutex mutex_;
   std::mutex issue_order_;
   std::optional<Settings> settings_;
+  std::vector<std::string> remarks_;  ///< on the environment
   std::optional<Log> log_;
-  std::once_flag looked_for_copies_;
+  std::once_flag first_look_;  ///< what is told once is
   OtherCopies copies_;
   SegmentCache segments_;
   std::unique_ptr<Watcher> watcher_ = std::make_unique<Watcher>();

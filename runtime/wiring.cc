@@ -61,11 +61,12 @@ void requireEqualSettings(const std::vector<PeerInfo>& peers) {
     }
     require(peer, "TUTTI_SLOT_BYTES", peer.links.slot_bytes, first.slot_bytes);
     require(peer, "TUTTI_SLOTS", peer.links.slot_count, first.slot_count);
-    require(peer, "TUTTI_LANES", peer.links.lanes, first.lanes);
+    require(peer, "NCCL_BUFFSIZE / TUTTI_SLOTS", peer.links.most_slot_bytes, first.most_slot_bytes);
+    require(peer, "TUTTI_LANES (or NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS)", peer.links.lanes, first.lanes);
     require(peer, "TUTTI_CHECKSUM", peer.has_checksums, peers[0].has_checksums);
     require(peer, "the data bytes of a packet slot (by CPU and build)", peer.links.packet_bytes,
             first.packet_bytes);
-    if (peer.plan == peers[0].plan) continue;
+    if (peer.plans == peers[0].plans) continue;
     throw Error(
         ncclInvalidUsage,
         fmt::format("TUTTI_PLAN, NCCL_ALGO or NCCL_PROTO differ between {} and {}. Set them equally on all "
@@ -121,12 +122,14 @@ class Wirer {
   void meet() {
     network_.emplace(process_, settings_, request_, wiring_);
     self_ = describeSelf(process_.token(), settings_.network.host_id);
+    // To be on a host of its own is to be reached by the network.
+    if (!settings_.uses_shared_memory && request_.gpus == nullptr) self_.host_id = self_.process_token;
     self_.rank = rank_;
     self_.mailbox = mailbox_.address();
     self_.listener = bootstrap_.address();
     network_->describe(self_);
     self_.links = settings_.links;
-    self_.plan = settings_.plan;
+    self_.plans = settings_.plans;
     wiring_.peers = bootstrap_.allGather(self_);
     requireEqualSettings(wiring_.peers);
     findHosts();

@@ -88,9 +88,11 @@ ncclUniqueId newUniqueId(Process& process) {
       {.init_timeout = settings.init_timeout, .port = settings.bootstrap_port, .network = settings.network},
       &reasons);
   for (const std::string& reason : reasons) {
-    process.log().write(LogLevel::info, -1, fmt::format("interface for the rendezvous: {}", reason));
+    process.log().write(LogLevel::info, -1, fmt::format("interface for the rendezvous: {}", reason),
+                        LogSubsystem::bootstrap);
   }
-  process.log().write(LogLevel::info, -1, fmt::format("rendezvous at {}", toText(decode(id).address)));
+  process.log().write(LogLevel::info, -1, fmt::format("rendezvous at {}", toText(decode(id).address)),
+                      LogSubsystem::bootstrap);
   return id;
 }
 

@@ -30,7 +30,7 @@ struct PeerInfo {
   bool has_rdma = false;                         ///< a port that is up, and may be used
   bool needs_rdma = false;                       ///< NCCL_NET=IB: no other network will do
   LinkShape links;
-  PlanOverride plan;
+  PlanOverrides plans;
 };
 static_assert(std::is_trivially_copyable_v<PeerInfo>);
 

@@ -1,6 +1,7 @@
 // How an operation is carried out: a pure value, computed by every rank from what all ranks agree on.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -47,21 +48,25 @@ struct LinkShape {
   std::uint32_t lanes = 1;       ///< 0: as many as suit the memory
   std::uint32_t slot_count = 4;  ///< at least 2: a ring step holds one slot while it fills the next
   std::uint32_t slot_bytes = 0;  ///< data bytes per slot, a multiple of 64; 0: as many as suit the rank count
-  std::uint32_t packet_bytes = 0;  ///< data bytes per packet slot, as this machine writes packets
-  bool on_gpu = false;             ///< the ranks work on GPU memory
+  std::uint32_t most_slot_bytes = 0;  ///< where that is open, at most so many; 0: the planner's bound
+  std::uint32_t packet_bytes = 0;     ///< data bytes per packet slot, as this machine writes packets
+  bool on_gpu = false;                ///< the ranks work on GPU memory
 
   friend bool operator==(const LinkShape&, const LinkShape&) = default;
 };
 
-/// What a person picked by hand, equal on all ranks; `automatic` leaves the choice to the planner.
+/// What a person picked by hand for a collective, equal on all ranks; `automatic` leaves the choice to the
+/// planner, `not_ring` too, where there is another way.
 struct PlanOverride {
-  enum class Pick : std::uint8_t { automatic, ring, direct, one_shot, hierarchical };
+  enum class Pick : std::uint8_t { automatic, ring, direct, one_shot, hierarchical, not_ring };
   enum class Form : std::uint8_t { automatic, plain, packets };
   Pick algorithm = Pick::automatic;
   Form slots = Form::automatic;
 
   friend bool operator==(const PlanOverride&, const PlanOverride&) = default;
 };
+/// By collective.
+using PlanOverrides = std::array<PlanOverride, kCollectiveCount>;
 
 /// When a rank lends user memory by reference instead of passing it through slots. Its own business: peers
 /// take what comes.

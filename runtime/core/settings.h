@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/core/log_settings.h"
 #include "runtime/core/plan.h"
 
 namespace tutti {
@@ -20,8 +21,6 @@ enum class DeviceChoice : std::uint8_t {
   cuda,
   host,
 };
-
-enum class LogLevel : std::uint8_t { none, version, warn, info, trace };
 
 /// How ranks of several hosts find and reach each other.
 struct NetworkSettings {
@@ -74,33 +73,44 @@ struct Settings {
   std::chrono::milliseconds stall_timeout;  ///< progress must be seen within this once all have entered
   DeviceChoice device = DeviceChoice::automatic;
   LinkShape links;
-  PlanOverride plan;
+  std::uint32_t least_channels = 0;  ///< of NCCL's: bounds of lanes that are left open on GPUs; 0: none
+  std::uint32_t most_channels = 0;
+  PlanOverrides plans;
   LoanPolicy loans;
+  std::optional<bool> blocks;      ///< instead of what ncclConfig_t says
+  bool checks_pointers = false;      ///< every buffer is looked at before an operation
+  bool uses_shared_memory = true;    ///< between the processes of a host, on host memory
+  bool uses_peer_access = true;      ///< between the GPUs of a host
   std::uint16_t bootstrap_port = 0;  ///< 0: any free port
   NetworkSettings network;
   NetworkChoice network_choice = NetworkChoice::automatic;
   RdmaSettings rdma;
-  int nccl_version = 0;                       ///< that ncclGetVersion says; 0: that of nccl.h
-  std::optional<bool> blocks = std::nullopt;  ///< what communicators are, whatever their configuration says
-  LogLevel log_level = LogLevel::none;
-  std::string log_file;              ///< empty: standard error
-  std::vector<std::string> ignored;  ///< variables of NCCL's and of ours that change nothing here
+  int nccl_version = 0;  ///< that ncclGetVersion says; 0: that of nccl.h
+  LogSettings log;
+  std::vector<std::string> ignored;  ///< variables that change nothing here
 };
 
-/// One row of the table, from which docs/settings.md is checked.
+/// One row of the table, from which docs/environment.md and `tutti-doctor --env` come.
 struct SettingRow {
   std::string_view name;
   std::string_view default_value;
-  std::string_view meaning;
+  std::string_view meaning;  ///< of NCCL's variables without effect here: why they have none
 };
-std::span<const SettingRow> settingRows();
 
-/// Variables named NCCL_* and TUTTI_* that nothing here reads, misspelt ones among them. `environment`:
-/// NAME=VALUE, then nullptr.
-std::vector<std::string> unreadVariables(const char* const* environment);
+/// The variables that something here acts on.
+std::span<const SettingRow> actingSettings();
+/// NCCL's others: their form is checked, and the log says that they are ignored.
+std::span<const SettingRow> idleSettings();
 
 /// Reads all settings. `get` returns a variable's value or nullptr.
 /// Throws Error(ncclInvalidUsage) that names the variable, its value and what is accepted.
 Settings readSettings(const std::function<const char*(const char*)>& get);
+
+/// Whether `value` of a known variable is accepted, and has an effect.
+struct SettingEffect {
+  bool acts = true;
+  std::string problem;  ///< why it is refused; empty: it is not
+};
+SettingEffect effectOf(std::string_view name, std::string_view value);
 
 }  // namespace tutti

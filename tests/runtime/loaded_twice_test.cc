@@ -55,7 +55,7 @@ TEST(LoadedTwice, DividedCallsAreRefusedByBoth) {
 
 TEST(LoadedTwice, DividedCallsAreLogged) {
   const CommandResult result = run(TUTTI_NCCL_FIRST, "WARN");
-  EXPECT_TRUE(contains(result.err, "Tutti WARN two libraries with NCCL's functions are loaded, and"))
+  EXPECT_TRUE(contains(result.err, "NCCL WARN two libraries with NCCL's functions are loaded, and"))
       << result.err;
 }
 

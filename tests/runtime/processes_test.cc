@@ -203,6 +203,50 @@ TEST(Processes, LauncherVariablesAreChecked) {
   says({{"TUTTI_SLOTS", "1"}}, "TUTTI_SLOTS=\"1\"");
 }
 
+TEST(Processes, NamesCloseToKnownOnesAreAskedAboutOnce) {
+  const auto result = test::runCommand(
+      {"rank_program"}, {{"NCCL_DEBUG", "INFO"}, {"TUTTI_TIMEOT", "3"}, {"NCCL_NTHREADS", "64"}});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const std::string words :
+       {"TUTTI_TIMEOT (environment) is no variable that Tutti or NCCL knows; did you mean TUTTI_TIMEOUT?",
+        "NCCL INFO NCCL_NTHREADS has no effect here"}) {
+    const auto first = result.err.find(words);
+    EXPECT_NE(first, std::string::npos) << words << result.err;
+    EXPECT_EQ(result.err.find(words, first + 1), std::string::npos) << words << result.err;
+  }
+}
+
+TEST(Processes, CallsAreLoggedWhenAskedFor) {
+  const auto said = [](const char* subsystems) {
+    Group group(2, {"conform-briefly", "5"}, {{"NCCL_DEBUG", "INFO"}, {"NCCL_DEBUG_SUBSYS", subsystems}});
+    return group.wait()[0].err;
+  };
+  const std::string with = said("COLL");
+  EXPECT_NE(with.find("NCCL INFO rank 0: AllReduce: opCount "), std::string::npos) << with;
+  EXPECT_EQ(with.find("joined a communicator"), std::string::npos) << with;
+  const std::string without = said("INIT");
+  EXPECT_EQ(without.find("opCount"), std::string::npos) << without;
+  for (const char* part : {"rank 0: joined a communicator of 2 on 1 host(s): 1 peer(s) by shm; ",
+                           "; AllReduce of 8 bytes one_shot over packets, of 64 MiB direct over slots; "}) {
+    EXPECT_NE(without.find(part), std::string::npos) << without;
+  }
+  EXPECT_NE(without.find("NCCL version "), std::string::npos) << without;
+}
+
+TEST(Processes, WithoutSharedMemoryTheNetworkIsUsed) {
+  Group group(2, {"conform-briefly", "5"},
+              {{"NCCL_DEBUG", "INFO"},
+               {"NCCL_SHM_DISABLE", "1"},
+               {"NCCL_SOCKET_IFNAME", "lo"},
+               {"NCCL_NET", "Socket"}});
+  for (const auto& result : group.wait()) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.err.find("joined a communicator of 2 on 2 host(s): 1 peer(s) on 1 other host(s) by tcp"),
+              std::string::npos)
+        << result.err;
+  }
+}
+
 TEST(Processes, LogGoesWhereItIsTold) {
   const auto path = std::filesystem::temp_directory_path() / ("tutti_log_" + std::to_string(::getpid()));
   const auto result = test::runCommand({"rank_program"}, {{"NCCL_DEBUG", "INFO"}, {"NCCL_DEBUG_FILE", path}});

@@ -76,7 +76,7 @@ TEST_P(SameBits, OnAllRanks) {
     const std::uint64_t seed = 31 * static_cast<std::uint64_t>(nranks);
     const std::vector<Draw> draws = drawsOf(seed, nranks, nranks > 8 ? 24 : 96);
     Settings settings = Process::instance().settings();
-    settings.plan = GetParam().plan;
+    settings.plans.fill(GetParam().plan);
     settings.loans.least_bytes = nranks % 2 == 0 ? 0 : 1 << 30;
     const UniqueId id = decode(openRendezvous({.init_timeout = std::chrono::seconds(60)}));
     std::vector<Bytes> results(static_cast<std::size_t>(nranks));

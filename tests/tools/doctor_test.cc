@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "tests/harness/command.h"
+#include "tests/harness/scratch_directory.h"
 
 namespace tutti::test {
 namespace {
@@ -97,6 +99,44 @@ TEST(Doctor, WhoCannotTakePartSaysSoInADocumentToo) {
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_NE(about(parsed(result), "this host").dump().find("nowhere7"), std::string::npos) << result.out;
   }
+}
+
+TEST(Doctor, EveryVariableIsShownWithItsOrigin) {
+  const ScratchDirectory directory;
+  const std::string file = directory.write("conf", "TUTTI_SLOTS=8\nNCCL_ALGO=Ring\n");
+  const std::map<std::string, std::string> environment{
+      {"NCCL_CONF_FILE", file}, {"NCCL_ALGO", "Tree"}, {"NCCL_NTHREADS", "256"}};
+  const CommandResult result = runCommand({"tutti-doctor", "--env", "--json"}, environment);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const json document = parsed(result);
+  const auto shown = [&document](const char* name) {
+    const auto found =
+        std::ranges::find(document, name, [](const json& row) { return row.at("name").get<std::string>(); });
+    return found != document.end() ? *found : json{};
+  };
+  EXPECT_EQ(shown("TUTTI_SLOTS").at("value"), "8");
+  EXPECT_EQ(shown("TUTTI_SLOTS").at("from"), file + " line 1");
+  EXPECT_EQ(shown("NCCL_ALGO").at("value"), "Tree");
+  EXPECT_EQ(shown("NCCL_ALGO").at("from"), "environment");
+  EXPECT_EQ(shown("NCCL_ALGO").at("acts"), true);
+  EXPECT_EQ(shown("TUTTI_TIMEOUT").at("from"), "default");
+  EXPECT_EQ(shown("NCCL_NTHREADS").at("acts"), false);
+  EXPECT_NE(shown("NCCL_NTHREADS").at("remark"), "");
+
+  const CommandResult text = runCommand({"tutti-doctor", "--env"}, environment);
+  for (const json& row : document)
+    EXPECT_NE(text.out.find(row.at("name").get<std::string>()), std::string::npos) << row;
+  const CommandResult wrong = runCommand({"tutti-doctor", "--env"}, {{"TUTTI_SLOTS", "many"}});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_NE(wrong.out.find("REFUSED: TUTTI_SLOTS=\"many\": expected"), std::string::npos) << wrong.out;
+}
+
+TEST(Doctor, NamesCloseToKnownOnesAreWarnings) {
+  const CommandResult result = runCommand({"tutti-doctor", "--json"}, {{"NCCL_SOCKET_IFNAM", "lo"}});
+  const json finding = about(parsed(result), "environment").at(0);
+  EXPECT_EQ(finding.at("level"), "warning");
+  EXPECT_NE(finding.at("seen").get<std::string>().find("did you mean NCCL_SOCKET_IFNAME?"), std::string::npos)
+      << finding;
 }
 
 TEST(Doctor, LimitsAreThoseOfTheCaller) {

@@ -1,6 +1,7 @@
 // tutti-doctor: what stands in the way of a job on this host, or between two. See --help.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -8,6 +9,7 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
+#include "tools/doctor/environment_report.h"
 #include "tools/doctor/host/gather.h"
 #include "tools/doctor/host/judge.h"
 #include "tools/doctor/options.h"
@@ -21,6 +23,9 @@
 namespace tutti::doctor {
 namespace {
 
+constexpr int kFailed = 2;
+constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
+
 int checkHost(const Options& options) {
   const HostFacts facts = gather();
   const Findings findings = judge(facts);
@@ -30,6 +35,13 @@ int checkHost(const Options& options) {
     fmt::print("{}", toText(fmt::format("tutti-doctor {}: {}", TUTTI_VERSION, facts.host), findings));
   }
   return exitStatus(findings);
+}
+
+/// Fails where a job would be refused.
+int showEnvironment(const Options& options) {
+  const auto reports = reportEnvironment(Environment::ofProcess());
+  fmt::print("{}", options.json ? toJson(reports).dump(2, ' ', false, kReplace) + "\n" : toText(reports));
+  return std::ranges::any_of(reports, &VariableReport::is_refused) ? kFailed : 0;
 }
 
 void announce(const std::string& line, const Options& options) {
@@ -67,16 +79,20 @@ int checkPeer(const Options& options) {
   return exitStatus(result.findings);
 }
 
+int carryOut(const Options& options) {
+  if (options.task == Task::environment) return showEnvironment(options);
+  return options.task == Task::host ? checkHost(options) : checkPeer(options);
+}
+
 }  // namespace
 }  // namespace tutti::doctor
 
 int main(int argc, char** argv) {
   using namespace tutti::doctor;
-  constexpr int kFailed = 2;
   try {
     const auto [options, exit_status] = parseOptions(argc, argv);
     if (!options) return exit_status;
-    const int found = options->task == Task::host ? checkHost(*options) : checkPeer(*options);
+    const int found = carryOut(*options);
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return found;
     fmt::print(stderr, "tutti-doctor: the report cannot be written: {}\n", std::strerror(errno));
     return kFailed;

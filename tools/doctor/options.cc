@@ -40,6 +40,7 @@ class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* /*app*/, std::string /*name*/) const override {
     return "Usage: tutti-doctor [--json]\n"
+           "       tutti-doctor --env [--json]\n"
            "       tutti-doctor --listen [PORT] [--wait SECONDS] [--json]\n"
            "       tutti-doctor --peer HOST[:PORT] --token TOKEN [--json]\n";
   }
@@ -77,12 +78,16 @@ ParsedOptions parseOptions(int argc, char** argv) {
   int port = kDefaultPort;
   int wait = 600;
   std::string peer_text;
+  bool wants_environment = false;
 
   CLI::App app{kDescription};
   app.formatter(std::make_shared<HelpFormatter>());
   app.footer(kDetails);
   app.set_version_flag("--version", versionText());
   app.add_flag("--json", options.json, "one JSON document instead of text");
+  auto* env =
+      app.add_flag("--env", wants_environment,
+                   "every variable that Tutti knows, its value, where that comes from, whether it acts");
   auto* listen = app.add_option("--listen", port, "wait for a peer, on PORT; 0: any free one");
   listen->expected(0, 1)
       ->default_str(std::to_string(kDefaultPort))  // what stands for PORT where none is given
@@ -90,6 +95,7 @@ ParsedOptions parseOptions(int argc, char** argv) {
       ->check(CLI::Range(0, kHighestPort));
   auto* peer = app.add_option("--peer", peer_text, "the host where a doctor listens");
   peer->option_text("HOST[:PORT]")->excludes(listen);
+  env->excludes(listen)->excludes(peer);
   auto* token = app.add_option("--token", options.token, "what the listener printed");
   token->option_text("TOKEN")->needs(peer)->check(complainOfToken);
   peer->needs(token);
@@ -108,6 +114,7 @@ ParsedOptions parseOptions(int argc, char** argv) {
   } catch (const Error& error) {
     return refuse(error.what());
   }
+  if (wants_environment) options.task = Task::environment;
   if (listen->count() > 0) options.task = Task::listen;
   if (peer->count() > 0) options.task = Task::peer;
   options.port = static_cast<std::uint16_t>(port);

@@ -12,7 +12,7 @@ namespace tutti::doctor {
 
 inline constexpr std::uint16_t kDefaultPort = 29400;
 
-enum class Task { host, listen, peer };
+enum class Task { host, environment, listen, peer };
 
 struct Options {
   Task task = Task::host;

@@ -78,7 +78,7 @@ ncclResult_t pncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t
 
 typedef struct ncclParamHandle* ncclParamHandle_t;
 
-/// Environment variables, as docs/settings.md lists them. Not supported through these functions.
+/// Environment variables, as docs/environment.md lists them. Not supported through these functions.
 ncclResult_t ncclParamBind(ncclParamHandle_t* out, const char* key);
 ncclResult_t pncclParamBind(ncclParamHandle_t* out, const char* key);
 ncclResult_t ncclParamGetI8(ncclParamHandle_t handle, int8_t* out);

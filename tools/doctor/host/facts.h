@@ -107,6 +107,7 @@ struct PciFacts {
 struct HostFacts {
   std::string host = {};
   Settings settings = {};
+  std::vector<std::string> settings_warnings = {};  ///< on names close to known ones, and lines of files
   std::vector<std::string> settings_problems = {};  ///< one per variable, whose default is in `settings`
   std::string joining_problem = {};                 ///< of NCCL_COMM_ID or TUTTI_SECRET_FILE
   NetworkFacts network = {};

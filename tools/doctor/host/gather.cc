@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <functional>
 #include <iterator>
-#include <set>
 #include <string>
 
 #include "runtime/bootstrap/id_source.h"
+#include "runtime/core/environment.h"
 #include "runtime/log.h"
 #include "tools/doctor/system.h"
 #include "transports/faulty/faulty_wire.h"
@@ -22,21 +20,16 @@ namespace {
 
 /// The library refuses the first wrong variable; a person wants to hear of all.
 void readEnvironment(HostFacts& facts) {
-  std::set<std::string, std::less<>> wrong;
-  std::string asked;
-  for (;;) {
-    try {
-      facts.settings = readSettings([&](const char* name) -> const char* {
-        asked = name;
-        return wrong.contains(asked) ? nullptr : std::getenv(name);
-      });
-      break;
-    } catch (const Error& error) {
-      facts.settings_problems.emplace_back(error.what());
-      if (!wrong.insert(asked).second) return;  // a default cannot be wrong
-    }
+  Environment environment;
+  try {
+    environment = Environment::ofProcess();
+  } catch (const Error& error) {
+    facts.settings_problems.emplace_back(error.what());
+    environment.addVariables(environ);
   }
-  std::ranges::move(unreadVariables(environ), std::back_inserter(facts.settings.ignored));
+  facts.settings = readSettings(environment, &facts.settings_problems);
+  facts.settings_warnings = environment.warnings();
+  std::ranges::move(environment.unknown(), std::back_inserter(facts.settings.ignored));
   try {
     parseFaults(facts.settings.network.faults);
   } catch (const Error& error) {
@@ -50,7 +43,7 @@ std::string joiningProblem(const NetworkSettings& settings) {
   if (settings.comm_id.empty() && settings.secret_file.empty()) return "";
   // A program may have another place to meet than NCCL_COMM_ID; the secret is the same.
   const std::string where = settings.comm_id.empty() ? "127.0.0.1:1" : settings.comm_id;
-  Log log(LogLevel::none, "");
+  Log log({});
   try {
     agreedUniqueId(where, "NCCL_COMM_ID", settings, log);
     return "";

@@ -19,6 +19,9 @@ std::string bytesText(std::uint64_t bytes) {
 Findings judgeSettings(const HostFacts& facts) {
   constexpr const char* kArea = "Settings";
   Findings findings;
+  for (const std::string& warning : facts.settings_warnings) {
+    findings.push_back({Level::warning, kArea, "environment", warning, "correct it, or remove it"});
+  }
   for (const std::string& problem : facts.settings_problems) {
     findings.push_back(
         {Level::failure, kArea, "environment", problem,
@@ -38,7 +41,7 @@ Findings judgeSettings(const HostFacts& facts) {
   if (const auto& ignored = facts.settings.ignored; !ignored.empty()) {
     findings.push_back({Level::note, kArea, "environment",
                         fmt::format("without effect here: {}", fmt::join(ignored, ", ")),
-                        "see docs/settings.md for what Tutti reads"});
+                        "tutti-doctor --env says why"});
   }
   if (findings.empty()) return {{Level::ok, kArea, "environment", "every variable is understood"}};
   return findings;

@@ -5,12 +5,11 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <functional>
 
-#include "runtime/core/settings.h"
+#include "runtime/core/environment.h"
 #include "tools/doctor/peer/judge_peer.h"
 #include "tools/doctor/peer/peer_json.h"
 #include "tools/doctor/peer/rdma_trial.h"
@@ -34,9 +33,7 @@ constexpr milliseconds kProofLimit{5000};
 /// Longer than a trial may take on the other side.
 constexpr milliseconds kTrialLimit{30000};
 
-Settings settingsHere() {
-  return readSettings([](const char* name) -> const char* { return std::getenv(name); });
-}
+Settings settingsHere() { return readSettings(Environment::ofProcess()); }
 
 /// What ranks would listen on. Throws Error where the settings leave nothing.
 NetAddress chosenAddress(const NetworkSettings& settings) {

@@ -1,0 +1,201 @@
+#include "runtime/core/environment.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include "runtime/core/unique_fd.h"
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+constexpr const char* kFileVariable = "NCCL_CONF_FILE";
+constexpr const char* kVariables = "environment";
+constexpr std::size_t kMostFileBytes = 1 << 20;
+
+/// Names that others read: the emulation of GPUs, tests, the build.
+constexpr std::array<std::string_view, 7> kOthers{"TUTTI_EMULAT", "TUTTI_TEST_", "TUTTI_CHAOS_", "TUTTI_SIM_",
+                                                  "TUTTI_GUEST_", "NCCL_TESTS_", "NCCL_VERSION"};
+
+bool isOurs(std::string_view name) { return name.starts_with("NCCL_") || name.starts_with("TUTTI_"); }
+
+template <class Take>
+void forEachSetting(const Take& take) {
+  for (const auto rows : {actingSettings(), idleSettings()}) {
+    for (const SettingRow& row : rows) take(row.name);
+  }
+}
+
+bool isKnown(std::string_view name) {
+  bool found =
+      std::ranges::any_of(kOthers, [name](std::string_view other) { return name.starts_with(other); });
+  forEachSetting([&](std::string_view known) { found = found || known == name; });
+  return found;
+}
+
+/// How many characters to change, add, or leave out (Levenshtein), row by row.
+std::size_t editDistance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+std::string_view withoutPrefix(std::string_view name) { return name.substr(name.find('_') + 1); }
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r";
+  const std::size_t begin = text.find_first_not_of(kBlank);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlank) + 1 - begin);
+}
+
+/// Nothing where it cannot be read, with errno set. Never waits, whatever kind of file it is.
+std::optional<std::string> contentsOf(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) return std::nullopt;
+  std::string text(kMostFileBytes, '\0');
+  std::size_t length = 0;
+  while (length < text.size()) {
+    const ssize_t got = ::read(file.get(), text.data() + length, text.size() - length);
+    if (got < 0) return std::nullopt;
+    if (got == 0) break;
+    length += static_cast<std::size_t>(got);
+  }
+  text.resize(length);
+  return text;
+}
+
+}  // namespace
+
+Environment Environment::ofProcess() {
+  Environment result;
+  result.addVariables(environ);
+  if (const char* path = std::getenv(kFileVariable); path != nullptr && *path != '\0') {
+    const auto text = contentsOf(path);
+    if (!text) {
+      throw Error(ncclInvalidUsage, fmt::format("{}=\"{}\": expected a file that can be read: {}",
+                                                kFileVariable, path, std::strerror(errno)));
+    }
+    result.addFile(path, *text);
+  } else if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') {
+    const std::string of_user = fmt::format("{}/.nccl.conf", home);
+    if (const auto text = contentsOf(of_user)) result.addFile(of_user, *text);
+  }
+  constexpr const char* kOfSystem = "/etc/nccl.conf";
+  if (const auto text = contentsOf(kOfSystem)) result.addFile(kOfSystem, *text);
+  return result;
+}
+
+void Environment::add(std::string_view name, std::string_view value, const std::string& origin) {
+  if (isOurs(name)) values_.try_emplace(std::string(name), Value{std::string(value), origin});
+}
+
+void Environment::addVariables(const char* const* variables) {
+  for (; variables != nullptr && *variables != nullptr; ++variables) {
+    const std::string_view entry = *variables;
+    const std::size_t equals = entry.find('=');
+    if (equals != std::string_view::npos) add(entry.substr(0, equals), entry.substr(equals + 1), kVariables);
+  }
+}
+
+void Environment::addFile(const std::string& path, std::string_view text) {
+  int number = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = trimmed(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    ++number;
+    if (line.empty() || line.starts_with('#')) continue;
+    const std::size_t equals = line.find('=');
+    if (equals == std::string_view::npos || equals == 0 || line.find('\0') != std::string_view::npos) {
+      bad_lines_.push_back(
+          fmt::format("{} line {} is passed over: expected NAME=VALUE or # and a comment", path, number));
+      continue;
+    }
+    add(trimmed(line.substr(0, equals)), trimmed(line.substr(equals + 1)),
+        fmt::format("{} line {}", path, number));
+  }
+}
+
+const Environment::Value* Environment::find(std::string_view name) const {
+  const auto found = values_.find(name);
+  return found != values_.end() ? &found->second : nullptr;
+}
+
+std::vector<std::string> Environment::unknown() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : values_) {
+    if (!isKnown(name)) names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<std::string> Environment::warnings() const {
+  constexpr std::size_t kMost = 20;  // of a file that is none of settings
+  std::vector<std::string> result(
+      bad_lines_.begin(),
+      bad_lines_.begin() + static_cast<std::ptrdiff_t>(std::min(bad_lines_.size(), kMost)));
+  for (const std::string& name : unknown()) {
+    const std::string_view meant = closestSetting(name);
+    if (meant.empty()) continue;
+    result.push_back(fmt::format("{} ({}) is no variable that Tutti or NCCL knows; did you mean {}?", name,
+                                 find(name)->origin, meant));
+  }
+  return result;
+}
+
+std::string_view closestSetting(std::string_view name) {
+  constexpr std::size_t kClose = 2;
+  std::string_view best;
+  std::size_t least = kClose + 1;
+  forEachSetting([&](std::string_view known) {
+    const std::size_t distance = withoutPrefix(name) == withoutPrefix(known) ? 1 : editDistance(name, known);
+    if (distance >= least) return;
+    least = distance;
+    best = known;
+  });
+  return best;
+}
+
+Settings readSettings(const Environment& environment, std::vector<std::string>* problems) {
+  std::set<std::string, std::less<>> wrong;
+  std::string asked;
+  for (;;) {
+    try {
+      return readSettings([&](const char* name) -> const char* {
+        asked = name;
+        const Environment::Value* value = wrong.contains(asked) ? nullptr : environment.find(asked);
+        return value != nullptr ? value->text.c_str() : nullptr;
+      });
+    } catch (const Error& error) {
+      const Environment::Value* value = environment.find(asked);
+      const bool is_of_file = value != nullptr && value->origin != kVariables;
+      const std::string text =
+          is_of_file ? fmt::format("{} It comes from {}", error.what(), value->origin) : error.what();
+      const bool is_new = wrong.insert(asked).second;  // a default cannot be wrong
+      if (problems == nullptr || !is_new) throw Error(error.code(), text);
+      problems->push_back(text);
+    }
+  }
+}
+
+}  // namespace tutti
