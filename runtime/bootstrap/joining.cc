@@ -131,7 +131,8 @@ class Joining {
     Process::instance().log().write(
         LogLevel::info, terms_.rank,
         fmt::format("joined at the rendezvous {} as one of {} ranks; waits for the others at {}", endpoint(),
-                    terms_.nranks, toText(self_.address)));
+                    terms_.nranks, toText(self_.address)),
+        LogSubsystem::bootstrap);
   }
 
   SecureChannel dialRendezvous(Clock::time_point deadline) {

@@ -76,6 +76,8 @@ void readMostChannels(Settings& settings, const ActingRow& row, std::string_view
   settings.most_channels = static_cast<std::uint32_t>(wholeNumber(row, value, 1, 1024));
 }
 
+void readElsewhere(Settings&, const ActingRow&, std::string_view) {}
+
 constexpr ActingRow kRows[] = {
     {{"TUTTI_INIT_TIMEOUT", "300",
       "seconds after the first rank by which all must have joined a communicator"},
@@ -301,7 +303,7 @@ constexpr ActingRow kRows[] = {
      }},
     {{"NCCL_CHECK_POINTERS", "0",
       "1: before every operation, all of its buffers must be memory that can be read or written, and of the "
-      "communicator's kind; costs microseconds per call"},
+      "communicator's kind; for debugging: it asks the system at every call"},
      [](Settings& s, const ActingRow& r, std::string_view v) { s.checks_pointers = flag(r, v); }},
     {{"NCCL_CHECK_MODE", "DEFAULT", "DEBUG_LOCAL or DEBUG_GLOBAL: as NCCL_CHECK_POINTERS=1"},
      [](Settings& s, const ActingRow& r, std::string_view v) {
@@ -312,8 +314,7 @@ constexpr ActingRow kRows[] = {
      readLogLevel},
     {{"NCCL_DEBUG_SUBSYS", "INIT,BOOTSTRAP,ENV,NET,TUNING,REG",
       "what INFO lines are about: a list of NCCL's names, ALL, or ^ before it for all others; COLL adds a "
-      "line for "
-      "every call"},
+      "line for every call"},
      readLogSubsystems},
     {{"NCCL_DEBUG_FILE", "",
       "file that log lines are appended to, %h host name, %p process, %% a percent sign; default standard "
@@ -331,13 +332,10 @@ constexpr ActingRow kRows[] = {
       "all others"},
      readTimestampLevels},
     {{"NCCL_CONF_FILE", "", "file of NAME=VALUE lines that is read instead of ~/.nccl.conf; see above"},
-     [](Settings&, const ActingRow&, std::string_view) {}},
-    {{"TUTTI_RANK", "", "set by tutti-run: the rank of this process"},
-     [](Settings&, const ActingRow&, std::string_view) {}},
-    {{"TUTTI_WORLD_SIZE", "", "set by tutti-run: how many ranks there are"},
-     [](Settings&, const ActingRow&, std::string_view) {}},
-    {{"TUTTI_ID_FILE", "", "set by tutti-run: file with the unique id"},
-     [](Settings&, const ActingRow&, std::string_view) {}},
+     readElsewhere},
+    {{"TUTTI_RANK", "", "set by tutti-run: the rank of this process"}, readElsewhere},
+    {{"TUTTI_WORLD_SIZE", "", "set by tutti-run: how many ranks there are"}, readElsewhere},
+    {{"TUTTI_ID_FILE", "", "set by tutti-run: file with the unique id"}, readElsewhere},
 };
 
 template <class Row, std::size_t n>

@@ -263,6 +263,23 @@ TEST(Trace, PlantedBugsAreFound) {
   }
 }
 
+TEST(Planner, RingsAreAvoidedWhereThereIsAnotherWay) {
+  const Descriptor large{.count = 16 << 20};
+  const LinkShape shape = fitShape({}, 1);
+  const PlanOverride no_ring{.algorithm = PlanOverride::Pick::not_ring};
+  const Layout three_hosts{.nranks = 3, .hosts = 3, .ranks_per_host = 1};
+  EXPECT_EQ(makePlan(large, three_hosts, shape).algorithm, Algorithm::ring);
+  EXPECT_EQ(makePlan(large, three_hosts, shape, no_ring).algorithm, Algorithm::direct);
+  const Layout many = Layout::oneHost(kMaxMeshRanks + 1);
+  EXPECT_EQ(makePlan(large, many, shape, no_ring).algorithm, Algorithm::ring);
+}
+
+TEST(Planner, SlotsMayBeBounded) {
+  EXPECT_EQ(fitShape({.most_slot_bytes = 16 << 10}, 2).slot_bytes, 16U << 10);
+  EXPECT_EQ(fitShape({.most_slot_bytes = 256 << 10}, 2).slot_bytes, 256U << 10);
+  EXPECT_EQ(fitShape({.slot_bytes = 4096, .most_slot_bytes = 1024}, 2).slot_bytes, 4096U);  // picked by hand
+}
+
 TEST(Planner, LanesPartitionTheOperation) {
   for (const std::uint64_t count : {0ULL, 1ULL, 15ULL, 16ULL, 17ULL, 1000ULL, 1048577ULL}) {
     for (const std::uint32_t lanes : {1U, 2U, 3U, 16U}) {
