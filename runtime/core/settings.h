@@ -77,7 +77,7 @@ struct Settings {
   std::uint32_t most_channels = 0;
   PlanOverrides plans;
   LoanPolicy loans;
-  std::optional<bool> blocks;      ///< instead of what ncclConfig_t says
+  std::optional<bool> blocks;        ///< instead of what ncclConfig_t says
   bool checks_pointers = false;      ///< every buffer is looked at before an operation
   bool uses_shared_memory = true;    ///< between the processes of a host, on host memory
   bool uses_peer_access = true;      ///< between the GPUs of a host

@@ -40,7 +40,8 @@ TEST(Log, LinesHaveTheFormOfNccl) {
   const auto lines = linesOf(directory, "log");
   ASSERT_EQ(lines.size(), 4U);
   EXPECT_EQ(lines[0], "NCCL version 2.28.9");
-  const std::string self = ":" + std::to_string(::getpid()) + ":";
+  std::string self = std::to_string(::getpid());
+  self.insert(0, 1, ':').push_back(':');
   expectMatches(lines[1], R"(\S+:\d+:\d+ \[5\] NCCL INFO rank 2: joined)");
   EXPECT_NE(lines[1].find(self), std::string::npos);
   expectMatches(lines[2],
