@@ -61,10 +61,18 @@ void discard(ncclComm_t* comm, ncclComm_t handle) {
   *comm = nullptr;
 }
 
+tutti::UniqueId idOf(const char* function, const ncclUniqueId& id) {
+  try {
+    return tutti::decode(id);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: commId: {}", function, error.what()));
+  }
+}
+
 /// Prepares a communicator: *comm is its handle from here on, unless it is discarded.
 CommInit prepare(const char* function, ncclComm_t* comm, const Join& join, const CommConfig& config) {
   requireRank(function, join.nranks, join.rank);
-  const tutti::UniqueId id = tutti::decode(join.id);
+  const tutti::UniqueId id = idOf(function, join.id);
   sayWhatIsIgnored(config, join.rank);
   tutti::Accelerator* gpus = wantedGpus(join.rank);
   const int current = gpus != nullptr ? gpus->currentDevice() : 0;

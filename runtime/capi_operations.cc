@@ -74,6 +74,15 @@ void launchOrRecord(const std::shared_ptr<Communicator>& communicator, const Tas
   batch->launch();
 }
 
+/// The caller's datatype, which must be one.
+DataType typeOf(const char* function, const ncclDataType_t& datatype) {
+  const int type = valueOf(datatype);
+  if (type < 0 || type >= ncclNumTypes) {
+    throw Error(ncclInvalidArgument, fmt::format("{}: datatype {} is not an ncclDataType_t", function, type));
+  }
+  return static_cast<DataType>(type);
+}
+
 /// Throws Error(ncclInvalidArgument) for one that NCCL_SIM_INFO_INITIALIZER has not made. A newer header's
 /// may be larger.
 void requireSimInfo(const ncclSimInfo_t* info) {
@@ -96,6 +105,7 @@ struct Call {
   ncclRedOp_t op = ncclSum;
   int root = 0;
   size_t count;
+  const char* buffer = nullptr;  ///< what nccl.h calls it, where it is both
 };
 
 ncclResult_t runCollective(const char* function, const Call& call, const void* send, void* recv,
@@ -103,11 +113,13 @@ ncclResult_t runCollective(const char* function, const Call& call, const void* s
   return recorded([&] {
     const auto communicator = communicatorOf(function, comm);
     Task task{.descriptor = {.collective = call.collective,
-                             .type = static_cast<DataType>(byteOf(call.type)),
+                             .type = typeOf(function, call.type),
                              .root = call.root,
                              .count = call.count},
               .send = send,
-              .recv = recv};
+              .recv = recv,
+              .function = function};
+    if (call.buffer != nullptr) task.send_name = task.recv_name = call.buffer;
     const int op = valueOf(call.op);
     if (op >= 0 && op < ncclNumOps) {
       task.descriptor.op = static_cast<RedOp>(op);
@@ -125,17 +137,13 @@ ncclResult_t runTransfer(const char* function, Task task, size_t count, ncclData
                          ncclComm_t comm, cudaStream_t stream) {
   return recorded([&] {
     const auto communicator = communicatorOf(function, comm);
-    const int type = valueOf(datatype);
-    if (type < 0 || type >= ncclNumTypes) {
-      throw Error(ncclInvalidArgument,
-                  fmt::format("{}: datatype {} is not an ncclDataType_t", function, type));
-    }
-    const std::uint64_t size = tutti::sizeOf(static_cast<DataType>(type));
+    const DataType type = typeOf(function, datatype);
+    const std::uint64_t size = tutti::sizeOf(type);
     if (count > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / size) {
-      throw Error(ncclInvalidArgument,
-                  fmt::format("{}: count {} of {} exceeds what memory can hold", function, count,
-                              tutti::name(static_cast<DataType>(type))));
+      throw Error(ncclInvalidArgument, fmt::format("{}: count {} of {} exceeds what memory can hold",
+                                                   function, count, tutti::name(type)));
     }
+    task.function = function;
     task.descriptor = tutti::transferDescriptor(count * size);
     task.peer = peer;
     communicator->validate(task);
@@ -185,9 +193,10 @@ TUTTI_API(ncclResult_t, ncclBroadcast, const void* sendbuff, void* recvbuff, siz
 
 TUTTI_API(ncclResult_t, ncclBcast, void* buff, size_t count, ncclDataType_t datatype, int root,
           ncclComm_t comm, cudaStream_t stream) {
-  return runCollective("ncclBcast",
-                       {.collective = Collective::broadcast, .type = datatype, .root = root, .count = count},
-                       buff, buff, comm, stream);
+  return runCollective(
+      "ncclBcast",
+      {.collective = Collective::broadcast, .type = datatype, .root = root, .count = count, .buffer = "buff"},
+      buff, buff, comm, stream);
 }
 
 TUTTI_API(ncclResult_t, ncclAlltoAll, const void* sendbuff, void* recvbuff, size_t count,
@@ -247,24 +256,20 @@ TUTTI_API(ncclResult_t, ncclRedOpCreatePreMulSum, ncclRedOp_t* op, void* scalar,
     requirePointer(kFunction, "op", op);
     requirePointer(kFunction, "scalar", scalar);
     const auto communicator = communicatorOf(kFunction, comm);
-    const int type = valueOf(datatype);
-    if (type < 0 || type >= ncclNumTypes) {
-      throw Error(ncclInvalidArgument,
-                  fmt::format("{}: datatype {} is not an ncclDataType_t", kFunction, type));
-    }
+    const DataType type = typeOf(kFunction, datatype);
     tutti::Scalar kept;
     switch (valueOf(residence)) {
       case ncclScalarDevice:
         kept.at = scalar;
         break;
       case ncclScalarHostImmediate:
-        std::memcpy(kept.value.data(), scalar, tutti::sizeOf(static_cast<DataType>(type)));
+        std::memcpy(kept.value.data(), scalar, tutti::sizeOf(type));
         break;
       default:
         throw Error(ncclInvalidArgument, fmt::format("{}: residence {} is not an ncclScalarResidence_t",
                                                      kFunction, valueOf(residence)));
     }
-    const int number = communicator->redOps().create(static_cast<DataType>(type), kept);
+    const int number = communicator->redOps().create(type, kept);
     std::memcpy(op, &number, sizeof(number));
   });
 }

@@ -132,11 +132,4 @@ int valueOf(const Enumerator& enumerator) {
   return value;
 }
 
-/// The same as a byte, in which an int that does not fit must not wrap into a valid one.
-template <class Enumerator>
-std::uint8_t byteOf(const Enumerator& enumerator) {
-  const int value = valueOf(enumerator);
-  return static_cast<std::uint8_t>(value < 0 || value > 255 ? 255 : value);
-}
-
 }  // namespace tutti::capi

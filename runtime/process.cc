@@ -160,14 +160,16 @@ void Process::release(void* memory) {
   if (found == allocations_.end()) {
     throw Error(
         ncclInvalidArgument,
-        fmt::format("ncclMemFree({}): not the start of memory from ncclMemAlloc, or freed already", memory));
+        fmt::format("ncclMemFree: ptr {} is not the start of memory from ncclMemAlloc, or was freed already",
+                    memory));
   }
   if (found->second.pins > 0) {
     throw Error(
         ncclInvalidUsage,
-        fmt::format("ncclMemFree({}): still registered {} time(s). Call ncclCommDeregister first: peers "
-                    "may be using it",
-                    memory, found->second.pins));
+        fmt::format(
+            "ncclMemFree: ptr {} is still registered {} time(s). Call ncclCommDeregister first: peers "
+            "may be using it",
+            memory, found->second.pins));
   }
   allocations_.erase(found);
 }

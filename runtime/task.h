@@ -27,6 +27,10 @@ struct Task {
   void* recv = nullptr;
   int peer = -1;    ///< send, receive: the rank at the other end
   Scalar scalar{};  ///< collectives with RedOp::premul_sum
+  // What messages about wrong arguments call it.
+  const char* function = "";
+  const char* send_name = "sendbuff";
+  const char* recv_name = "recvbuff";
 };
 
 }  // namespace tutti

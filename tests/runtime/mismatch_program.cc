@@ -1,6 +1,6 @@
 // One rank that makes, in communicator after communicator, the same call as the others in all but one of its
-// arguments: the last rank's differ. Says on standard output "found MS" for each, and what was not as it must
-// be.
+// arguments: those of one rank differ, which is another one from case to case. Says on standard output
+// "found MS" for each, and what was not as it must be. With an argument: so many ranks, as threads.
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -10,6 +10,7 @@
 
 #include "runtime/core/descriptor.h"
 #include "tests/harness/conformance.h"
+#include "tests/harness/ranks.h"
 #include "tutti/tutti.h"
 
 namespace {
@@ -23,7 +24,7 @@ using tutti::RedOp;
 
 struct Case {
   Descriptor usual;
-  Descriptor other;  ///< what the last rank does
+  Descriptor other;  ///< what one rank does
 };
 
 /// For each collective, small and large, each argument that it has.
@@ -49,31 +50,19 @@ std::vector<Case> collectiveCases() {
   return cases;
 }
 
-/// The last rank sends so many bytes to rank 0, which waits for others.
+/// One rank sends so many bytes to the next, which waits for others. Or it waits for a transfer while the
+/// rest are in a collective.
 std::vector<Case> transferCases() {
   const auto make = [](std::uint64_t sent, std::uint64_t received) {
     return Case{tutti::transferDescriptor(received), tutti::transferDescriptor(sent)};
   };
-  return {make(1, 2), make(2, 1), make(300'000, 299'999), make(10, 300'000), make(300'000, 10)};
+  const Descriptor sum{.type = DataType::int32, .count = 1'000};
+  return {make(1, 2),        make(2, 1),        make(300'000, 299'999),
+          make(10, 300'000), make(300'000, 10), {sum, tutti::transferDescriptor(77)}};
 }
 
-/// The call, then one that finds what the first could not: who took the data of a root that it agrees with is
-/// done.
-void callOf(Comm& comm, const Case& c) {
-  const bool is_other = comm.rank() == comm.size() - 1;
-  const Descriptor& d = is_other ? c.other : c.usual;
-  if (tutti::isTransfer(d)) {
-    std::vector<std::uint8_t> data(d.count);
-    if (is_other) comm.send(data.data(), d.count, 0);
-    if (comm.rank() == 0) comm.receive(data.data(), d.count, comm.size() - 1);
-  } else {
-    tutti::test::checkOperation(comm, d, 1, {});
-  }
-  comm.barrier();
-}
-
-std::string textFor(const Case& c, const Descriptor& d) {
-  return tutti::isTransfer(c.usual) ? std::to_string(d.count) + " bytes" : describe(d);
+std::string textFor(const Descriptor& d) {
+  return tutti::isTransfer(d) ? std::to_string(d.count) + " bytes" : describe(d);
 }
 
 const std::string kBarrier = describe(Descriptor{.type = DataType::int32, .count = 1});
@@ -87,27 +76,67 @@ bool mayBeDone(const Case& c) {
   return involvesTheRootOnly(c.usual) || involvesTheRootOnly(c.other);
 }
 
-void check(Comm& comm, const Case& c) {
-  const std::string name = textFor(c, c.usual) + " against " + textFor(c, c.other) + ": ";
-  auto begin = steady_clock::now();
-  try {
-    comm.barrier();  // which may hear of what its neighbour met in the next call
-    begin = steady_clock::now();
-    callOf(comm, c);
-    std::printf("%snothing was found\n", name.c_str());
-  } catch (const tutti::Error& error) {
-    const std::string text = error.what();
-    const std::string other = "rank " + std::to_string(comm.size() - 1) + " (pid ";
-    const auto says = [&](const std::string& words) { return text.find(words) != std::string::npos; };
-    const bool names_usual = says(textFor(c, c.usual)) || (mayBeDone(c) && says(kBarrier));
-    const bool names_other = says(textFor(c, c.other)) || (mayBeDone(c) && says(kBarrier));
-    if (!names_usual || !names_other || !says(other)) std::printf("%s%s\n", name.c_str(), text.c_str());
-  } catch (const std::exception& error) {
-    std::printf("%s%s\n", name.c_str(), error.what());
+/// One rank's part in one case.
+class Part {
+ public:
+  Part(Comm& comm, const Case& c, int other)
+      : comm_(comm), case_(c), other_(other), next_((other + 1) % comm.size()) {}
+
+  void check() {
+    const std::string name = textFor(case_.usual) + " against " + textFor(case_.other) + " of rank " +
+                             std::to_string(other_) + ": ";
+    auto begin = steady_clock::now();
+    try {
+      comm_.barrier();  // which may hear of what its neighbour met in the next call
+      begin = steady_clock::now();
+      call();
+      std::printf("%snothing was found\n", name.c_str());
+    } catch (const tutti::Error& error) {
+      if (!isRight(error)) std::printf("%s%d: %s\n", name.c_str(), int{error.code()}, error.what());
+    } catch (const std::exception& error) {
+      std::printf("%s%s\n", name.c_str(), error.what());
+    }
+    const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(steady_clock::now() - begin);
+    std::printf("found %d\n", static_cast<int>(took.count()));
   }
-  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(steady_clock::now() - begin);
-  std::printf("found %d\n", static_cast<int>(took.count()));
-}
+
+ private:
+  /// The call, then one that finds what the first could not: who took the data of a root that it agrees with
+  /// is done.
+  void call() {
+    const bool is_other = comm_.rank() == other_;
+    const Descriptor& d = is_other ? case_.other : case_.usual;
+    if (!tutti::isTransfer(d)) {
+      tutti::test::checkOperation(comm_, d, 1, {});
+    } else {
+      std::vector<std::uint8_t> data(d.count);
+      const bool all_transfer = tutti::isTransfer(case_.usual);
+      if (is_other && all_transfer) comm_.send(data.data(), d.count, next_);
+      if (is_other && !all_transfer) comm_.receive(data.data(), d.count, next_);
+      if (comm_.rank() == next_) comm_.receive(data.data(), d.count, other_);
+    }
+    comm_.barrier();
+  }
+
+  /// Names both sides' arguments, the rank and, of collectives, the number.
+  bool isRight(const tutti::Error& error) const {
+    const std::string text = error.what();
+    const auto says = [&](const std::string& words) { return text.find(words) != std::string::npos; };
+    const auto names = [&](const Descriptor& d) {
+      return says(textFor(d)) || (mayBeDone(case_) && says(kBarrier));
+    };
+    const bool has_number = !tutti::isTransfer(case_.usual) && !tutti::isTransfer(case_.other);
+    constexpr const char* kNumber = "(operation 2)";  // after the barrier
+    return error.code() == ncclInvalidUsage && names(case_.usual) && names(case_.other) &&
+           says("rank " + std::to_string(other_) + " (pid ") &&
+           (!has_number || says(kNumber) || mayBeDone(case_));
+  }
+
+  Comm& comm_;
+  const Case& case_;
+  int other_;
+  int next_;
+};
 
 /// Ids for communicators to come, from rank 0.
 std::vector<ncclUniqueId> shareIds(Comm& comm, std::size_t count) {
@@ -119,27 +148,46 @@ std::vector<ncclUniqueId> shareIds(Comm& comm, std::size_t count) {
   return ids;
 }
 
-void run() {
-  tuttiLaunch_t launch;
-  tutti::check(tuttiLaunchFromEnvironment(&launch));
+std::vector<Case> allCases() {
   std::vector<Case> cases = collectiveCases();
   for (const Case& c : transferCases()) cases.push_back(c);
+  return cases;
+}
+
+void checkAll(const std::vector<Case>& cases, int nranks, int rank, const std::vector<ncclUniqueId>& ids) {
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    Comm comm(nranks, ids[i], rank);
+    Part(comm, cases[i], static_cast<int>(i % static_cast<std::size_t>(nranks))).check();
+  }
+}
+
+void runAsProcess() {
+  tuttiLaunch_t launch;
+  tutti::check(tuttiLaunchFromEnvironment(&launch));
+  const std::vector<Case> cases = allCases();
   std::vector<ncclUniqueId> ids;
   {
     Comm comm(launch.nranks, launch.id, launch.rank);
     ids = shareIds(comm, cases.size());
   }
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    Comm comm(launch.nranks, ids[i], launch.rank);
-    check(comm, cases[i]);
+  checkAll(cases, launch.nranks, launch.rank, ids);
+}
+
+void runAsThreads(int nranks) {
+  const std::vector<Case> cases = allCases();
+  std::vector<ncclUniqueId> ids;
+  for (std::size_t i = 0; i < cases.size(); ++i) ids.push_back(tutti::test::newId());
+  const auto errors = tutti::test::runThreads(nranks, [&](int rank) { checkAll(cases, nranks, rank, ids); });
+  for (const std::string& error : errors) {
+    if (!error.empty()) throw std::runtime_error(error);
   }
 }
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   try {
-    run();
+    argc > 1 ? runAsThreads(std::stoi(argv[1])) : runAsProcess();
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -1,0 +1,81 @@
+// Wrong arguments: the code, words that name function and argument, and a communicator that goes on working.
+#include "tests/nccl_conformance/arguments.h"
+
+#include <gtest/gtest.h>
+
+namespace conformance {
+namespace {
+
+Props makeProps(const Rank& rank, const Buffer& data, const Buffer& other) {
+  Props props{data.at(), other.at(), nullptr, ncclSum, ncclSum};
+  double two = 2;
+  for (ncclRedOp_t* op : {&props.of_double, &props.destroyed_op}) {
+    CHECK_NCCL(ncclRedOpCreatePreMulSum(op, &two, ncclDouble, ncclScalarHostImmediate, rank.comm));
+  }
+  CHECK_NCCL(ncclRedOpDestroy(props.destroyed_op, rank.comm));
+  if (isTutti()) {
+    CHECK_NCCL(ncclCommInitRank(&props.dead, 1, newId(), 0));
+    CHECK_NCCL(ncclCommDestroy(props.dead));
+  }
+  return props;
+}
+
+std::string textOf(const WrongCall& row) { return row.function + ": " + row.argument + " " + row.value; }
+
+/// The words are NCCL's own affair; Tutti's name function and argument.
+void expectWords(const WrongCall& row) {
+  if (!isTutti()) return;
+  const std::string words = ncclGetLastError(nullptr);
+  EXPECT_NE(words.find(row.function), std::string::npos) << textOf(row) << "\nsays: " << words;
+  EXPECT_NE(words.find(row.argument), std::string::npos) << textOf(row) << "\nsays: " << words;
+}
+
+enum class In : char { nothing, group };
+
+void refuses(const std::vector<WrongCall>& rows, In in) {
+  runRanks(std::min(2, mostRanks()), [&](const Rank& rank) {
+    const Buffer data(4096);
+    const Buffer other(4096);
+    const Props props = makeProps(rank, data, other);
+    for (const WrongCall& row : rows) {
+      if (row.by == By::tutti && !isTutti()) continue;
+      if (in == In::group) CHECK_NCCL(ncclGroupStart());
+      const ncclResult_t code = row.call(rank, props);
+      if (isUnsupported(ncclGetLastError(nullptr))) {
+        if (in == In::group) ncclGroupEnd();
+        checkUsable(rank);
+        continue;
+      }
+      EXPECT_EQ(code, row.code) << textOf(row) << ": " << ncclGetLastError(nullptr);
+      expectWords(row);
+      if (in == In::group) {
+        EXPECT_EQ(ncclGroupEnd(), row.code) << textOf(row) << ", in a group";
+      }
+      ncclResult_t state = ncclInternalError;
+      CHECK_NCCL(ncclCommGetAsyncError(rank.comm, &state));
+      EXPECT_EQ(state, ncclSuccess) << textOf(row);
+      checkUsable(rank);  // together: no rank is in the next call before all have looked at the words
+    }
+  });
+}
+
+TEST(Arguments, OfOperations) { refuses(wrongOperations(std::min(2, mostRanks())), In::nothing); }
+TEST(Arguments, OfOperationsInGroups) { refuses(wrongOperations(std::min(2, mostRanks())), In::group); }
+TEST(Arguments, OfOtherCalls) { refuses(wrongCalls(), In::nothing); }
+
+TEST(Arguments, StreamsOfNobody) {
+  const Stream stream;
+  if (stream != nullptr) GTEST_SKIP() << "CUDA looks at streams by itself";
+  runRanks(2, [](const Rank& rank) {
+    int nothing = 0;
+    const Buffer data(64);
+    EXPECT_EQ(ncclAllReduce(data.at(), data.at(), 1, ncclInt32, ncclSum, rank.comm,
+                            reinterpret_cast<cudaStream_t>(&nothing)),
+              ncclInvalidArgument);
+    EXPECT_NE(std::string(ncclGetLastError(nullptr)).find("stream"), std::string::npos);
+    checkUsable(rank);
+  });
+}
+
+}  // namespace
+}  // namespace conformance
