@@ -165,11 +165,7 @@ TEST_P(Groups, Simulated) {
     ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
     CHECK_NCCL(ncclGroupStart());
     call.issue(r.comm, r.stream);
-    const ncclResult_t result = ncclGroupSimulateEnd(&info);
-    if (result != ncclSuccess) {
-      ncclGroupEnd();
-      throw std::runtime_error(ncclGetLastError(nullptr));
-    }
+    CHECK_NCCL(ncclGroupSimulateEnd(&info));
     EXPECT_TRUE(info.estimatedTime > 0 || info.estimatedTime == NCCL_UNDEF_FLOAT) << info.estimatedTime;
     r.stream.synchronize();
     call.verifyUntouched();

@@ -37,9 +37,9 @@ struct Step {
 
   Kind kind = Kind::operations;
   std::vector<Operation> operations{};  ///< several: one group
-  int depth = 0;                      ///< how many groups are open; 0: the one call stands alone
-  bool is_checked = false;            ///< all arenas are looked at after it
-  int comm = 0;                       ///< split: the parent; join: the new one; destroy: which
+  int depth = 0;                        ///< how many groups are open; 0: the one call stands alone
+  bool is_checked = false;              ///< all arenas are looked at after it
+  int comm = 0;                         ///< split: the parent; join: the new one; destroy: which
   std::vector<int> colours{};           ///< split: for each rank of the parent
   std::vector<int> keys{};
   std::vector<int> children{};  ///< split: the communicator of each colour

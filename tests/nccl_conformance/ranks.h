@@ -5,7 +5,6 @@
 #include <nccl.h>
 
 #include <functional>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -42,34 +41,20 @@ struct Rank {
   const Stream& stream;
 };
 
-/// Whether these words say that the library does not have a function.
-inline bool isUnsupported(const std::string& words) {
-  return words.find("is not supported") != std::string::npos;
-}
-
-/// Runs body(rank) in a thread for each rank; what one throws is a failure of the test. Where the library
-/// does not have the function, the test counts as skipped.
+/// Runs body(rank) in a thread for each rank; what one throws is a failure of the test.
 inline void runThreads(int nranks, const std::function<void(int)>& body) {
   std::vector<std::thread> threads;
-  std::mutex mutex;
-  std::string unsupported;
   for (int rank = 0; rank < nranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {
         takeDevice(rank);
         body(rank);
       } catch (const std::exception& error) {
-        const std::scoped_lock lock(mutex);
-        if (isUnsupported(error.what())) {
-          unsupported = error.what();
-        } else {
-          ADD_FAILURE() << "rank " << rank << ": " << error.what();
-        }
+        ADD_FAILURE() << "rank " << rank << ": " << error.what();
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  if (!unsupported.empty()) GTEST_SKIP() << unsupported;
 }
 
 /// The same with a communicator, which is destroyed in the end; aborted, after a failure, so that the others

@@ -179,6 +179,68 @@ void addOperators(std::vector<WrongCall>& rows) {
                   [](auto&, const Props& p) { return ncclRedOpDestroy(p.of_double, nullptr); }});
 }
 
+/// None of these calls waits for another rank: each is refused before.
+void addSubgroups(std::vector<WrongCall>& rows) {
+  const auto addSplit = [&](const char* argument, const char* value, By by, auto call) {
+    rows.push_back({"CommSplit", argument, value, kArgument, by, call});
+  };
+  addSplit("comm", "NULL", By::all, [](auto&, auto&) {
+    ncclComm_t child = nullptr;
+    return ncclCommSplit(nullptr, 0, 0, &child, nullptr);
+  });
+  addSplit("newcomm", "NULL", By::all,
+           [](const Rank& r, auto&) { return ncclCommSplit(r.comm, 0, 0, nullptr, nullptr); });
+  addSplit("color", "-2", By::tutti, [](const Rank& r, auto&) {
+    ncclComm_t child = nullptr;
+    return ncclCommSplit(r.comm, -2, 0, &child, nullptr);
+  });
+  addSplit("blocking", "7", By::all, [](const Rank& r, auto&) {
+    ncclComm_t child = nullptr;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 7;
+    return ncclCommSplit(r.comm, 0, 0, &child, &config);
+  });
+  struct Shrink {
+    const char* argument;
+    const char* value;
+    int excluded;
+    int count;
+  };
+  const Shrink lists[] = {{"excludeRanksList", "a rank that is none", 99, 1},
+                          {"excludeRanksList", "a negative rank", -1, 1},
+                          {"excludeRanksCount", "-1", 0, -1}};
+  for (const Shrink& list : lists) {
+    rows.push_back(
+        {"CommShrink", list.argument, list.value, kArgument, By::all, [list](const Rank& r, auto&) {
+           ncclComm_t child = nullptr;
+           int excluded = list.excluded;
+           return ncclCommShrink(r.comm, &excluded, list.count, &child, nullptr, NCCL_SHRINK_DEFAULT);
+         }});
+  }
+  rows.push_back({"CommShrink", "newcomm", "NULL", kArgument, By::all, [](const Rank& r, auto&) {
+                    int excluded = 1 - r.rank;
+                    return ncclCommShrink(r.comm, &excluded, 1, nullptr, nullptr, NCCL_SHRINK_DEFAULT);
+                  }});
+}
+
+void addRevoke(std::vector<WrongCall>& rows) {
+#ifdef NCCL_REVOKE_DEFAULT
+  rows.push_back({"CommRevoke", "revokeFlags", "5", kArgument, By::all,
+                  [](const Rank& r, auto&) { return ncclCommRevoke(r.comm, 5); }});
+#else
+  (void)rows;
+#endif
+}
+
+void addSimulation(std::vector<WrongCall>& rows) {
+  rows.push_back({"GroupSimulateEnd", "simInfo", "not initialized", kArgument, By::all, [](auto&, auto&) {
+                    ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+                    info.magic = 1;
+                    check(ncclGroupStart(), "ncclGroupStart");
+                    return ncclGroupSimulateEnd(&info);
+                  }});
+}
+
 }  // namespace
 
 std::vector<WrongCall> wrongCalls() {
@@ -194,6 +256,9 @@ std::vector<WrongCall> wrongCalls() {
   addEnds(rows);
   addRegistration(rows);
   addOperators(rows);
+  addSubgroups(rows);
+  addRevoke(rows);
+  addSimulation(rows);
   return rows;
 }
 
