@@ -10,7 +10,8 @@ static int isPlanted(const char* mistake) {
 
 ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff, size_t count, ncclDataType_t datatype,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-  if (isPlanted("signed_max") && datatype == ncclUint8 && op == ncclMax) datatype = ncclInt8;
+  const int is_unsigned = datatype == ncclUint8 || datatype == ncclUint32 || datatype == ncclUint64;
+  if (isPlanted("signed_max") && is_unsigned && op == ncclMax) datatype = (ncclDataType_t)(datatype - 1);
   return pncclAllReduce(sendbuff, recvbuff, count, datatype, op, comm, stream);
 }
 
