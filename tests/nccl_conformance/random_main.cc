@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <barrier>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -86,12 +87,14 @@ std::string runInThreads(const RandomProgram& program) {
   const auto ids = idsFor(program);
   std::mutex mutex;
   std::string errors;
+  std::barrier meeting(program.nranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < program.nranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        takePart(program, expected, rank, ids);
+        takePart(program, expected, rank, ids, [&] { meeting.arrive_and_wait(); });
       } catch (const std::exception& error) {
+        meeting.arrive_and_drop();
         const std::scoped_lock lock(mutex);
         errors += "rank " + std::to_string(rank) + ": " + error.what() + "\n";
       }
@@ -145,7 +148,7 @@ class RankProcess {
 
   std::string run(const RandomProgram& program) {
     try {
-      takePart(program, expectedArenas(program), rank, share(program));
+      takePart(program, expectedArenas(program), rank, share(program), [] {});
       return "";
     } catch (const std::exception& error) {
       return "rank " + std::to_string(rank) + ": " + error.what() + "\n";

@@ -183,7 +183,7 @@ std::vector<std::vector<Bytes>> expectedArenas(const RandomProgram& program) {
 }
 
 void takePart(const RandomProgram& program, const std::vector<std::vector<Bytes>>& expected, int rank,
-              const std::vector<ncclUniqueId>& ids) {
+              const std::vector<ncclUniqueId>& ids, const std::function<void()>& meet) {
   takeDevice(rank);
   Player player(program, rank, ids);
   std::string since;  // the steps that nobody has looked at
@@ -192,6 +192,7 @@ void takePart(const RandomProgram& program, const std::vector<std::vector<Bytes>
     since += "\n  step " + std::to_string(i) + ": " + step.text();
     try {
       player.step(step);
+      if (step.kind == Step::Kind::destroy) meet();
       if (!step.is_checked) continue;
       player.compare(expected[i][static_cast<std::size_t>(rank)]);
       since.clear();

@@ -3,6 +3,7 @@
 
 #include <nccl.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,9 +14,11 @@ namespace conformance {
 /// The arenas of all ranks after each step that is checked; empty after others.
 std::vector<std::vector<Bytes>> expectedArenas(const RandomProgram& program);
 
-/// Takes part as `rank`. `ids`: one for each communicator. Throws std::runtime_error, once all of its
-/// communicators are aborted, when a call fails or a byte is wrong.
+/// Takes part as `rank`. `ids`: one for each communicator. `meet`: called by all ranks after a communicator
+/// was destroyed. Ranks of one process wait for each other there, since CUDA may wait for all GPUs when
+/// memory is freed: no kernel may be waiting for a rank that is doing so. Throws std::runtime_error, once all
+/// of its communicators are aborted, when a call fails or a byte is wrong.
 void takePart(const RandomProgram& program, const std::vector<std::vector<Bytes>>& expected, int rank,
-              const std::vector<ncclUniqueId>& ids);
+              const std::vector<ncclUniqueId>& ids, const std::function<void()>& meet);
 
 }  // namespace conformance

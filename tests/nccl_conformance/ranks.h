@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <nccl.h>
 
+#include <barrier>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -74,6 +75,21 @@ inline void runRanks(int nranks, const std::function<void(const Rank&)>& body) {
     CHECK_NCCL(ncclCommDestroy(comm));
   });
 }
+
+/// Threads that wait for each other; one that ends, also by an exception, is waited for no more. Needed after
+/// a communicator is destroyed while others go on: CUDA may wait for all GPUs when memory is freed, so no
+/// kernel may be waiting for a thread that does so.
+class Attendee {
+ public:
+  explicit Attendee(std::barrier<>& meeting) : meeting_(meeting) {}
+  Attendee(const Attendee&) = delete;
+  Attendee& operator=(const Attendee&) = delete;
+  ~Attendee() { meeting_.arrive_and_drop(); }
+  void meet() { meeting_.arrive_and_wait(); }
+
+ private:
+  std::barrier<>& meeting_;
+};
 
 /// A group that is closed, at the latest, when an exception leaves it.
 class Group {

@@ -19,7 +19,9 @@ Rank rankOf(ncclComm_t comm, const Stream& stream) {
 class Split : public PerRanks {};
 
 TEST_P(Split, ByColourAndKey) {
-  runRanks(GetParam(), [](const Rank& r) {
+  std::barrier meeting(GetParam());
+  runRanks(GetParam(), [&](const Rank& r) {
+    Attendee attendee(meeting);
     ncclComm_t child = nullptr;
     CHECK_NCCL(ncclCommSplit(r.comm, r.rank % 2, -r.rank, &child, nullptr));
     const Rank mine = rankOf(child, r.stream);
@@ -29,6 +31,7 @@ TEST_P(Split, ByColourAndKey) {
     checkUsable(r, 2);
     checkUsable(mine, 3);
     CHECK_NCCL(ncclCommDestroy(child));
+    attendee.meet();
     checkUsable(r, 4);
   });
 }
@@ -45,7 +48,9 @@ TEST_P(Split, EqualKeysKeepTheOrder) {
 }
 
 TEST_P(Split, WithoutColourThereIsNone) {
-  runRanks(GetParam(), [](const Rank& r) {
+  std::barrier meeting(GetParam());
+  runRanks(GetParam(), [&](const Rank& r) {
+    Attendee attendee(meeting);
     ncclComm_t child = r.comm;  // to be overwritten
     const bool stays = r.rank == r.nranks - 1;
     CHECK_NCCL(ncclCommSplit(r.comm, stays ? 0 : NCCL_SPLIT_NOCOLOR, 0, &child, nullptr));
@@ -56,13 +61,16 @@ TEST_P(Split, WithoutColourThereIsNone) {
     } else {
       EXPECT_EQ(child, nullptr);
     }
+    attendee.meet();
     checkUsable(r);
   });
 }
 
 TEST_P(Split, OfASplitWhoseParentIsGone) {
   const ncclUniqueId id = newId();
+  std::barrier meeting(GetParam());
   runThreads(GetParam(), [&](int rank) {
+    Attendee attendee(meeting);
     const Stream stream;
     ncclComm_t parent = nullptr;
     ncclComm_t child = nullptr;
@@ -70,9 +78,11 @@ TEST_P(Split, OfASplitWhoseParentIsGone) {
     CHECK_NCCL(ncclCommInitRank(&parent, GetParam(), id, rank));
     CHECK_NCCL(ncclCommSplit(parent, 0, -rank, &child, nullptr));
     CHECK_NCCL(ncclCommDestroy(parent));
+    attendee.meet();
     checkUsable(rankOf(child, stream));
     CHECK_NCCL(ncclCommSplit(child, rank / 2, 0, &grandchild, nullptr));
     CHECK_NCCL(ncclCommDestroy(child));
+    attendee.meet();
     checkUsable(rankOf(grandchild, stream));
     CHECK_NCCL(ncclCommDestroy(grandchild));
   });
