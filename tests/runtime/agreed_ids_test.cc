@@ -59,7 +59,7 @@ class AgreedIds : public testing::Test {
 
   test::ScratchDirectory directory_;
   std::string where_;
-  Log log_{LogLevel::none, ""};
+  Log log_{LogSettings{}};
 };
 
 TEST_F(AgreedIds, RanksMeetByAddressAndSecret) {
@@ -106,7 +106,7 @@ TEST_F(AgreedIds, WithoutASecretOnlyWhenAllowed) {
   EXPECT_NE(words.find("TUTTI_INSECURE=1"), std::string::npos) << words;
   network.is_insecure = true;
   const std::string path = directory_.path() + "/log";
-  Log log(LogLevel::warn, path);
+  Log log({.level = LogLevel::warn, .file = path, .timestamp_format = {}});
   const UniqueId id = decode(agreedUniqueId(where_, "NCCL_COMM_ID", network, log));
   std::ifstream file(path);
   const std::string text((std::istreambuf_iterator<char>(file)), {});
