@@ -81,7 +81,7 @@ class FourRanks : public testing::Test {
       EXPECT_EQ(count(log, R"(ranks \d-\d by network \()" + between + R"(\))"), 4) << log;
       EXPECT_EQ(count(log, "slots of RDMA in " + slot_place_), net_ == "IB" ? 4 : 0) << log;
     } else {
-      EXPECT_EQ(count(log, R"(joined a communicator of 4: 1 peer\(s\) by shm)"), 4) << log;
+      EXPECT_EQ(count(log, R"(joined a communicator of 4 on 2 host\(s\): 1 peer\(s\) by shm)"), 4) << log;
       EXPECT_EQ(count(log, R"(2 peer\(s\) on 1 other host\(s\) by )" + between), 4) << log;
     }
     EXPECT_GT(count(log, ": ring over slots of"), 0) << log;
