@@ -153,6 +153,7 @@ TEST(Handover, WhoDialsEarlyIsHeardByWhoeverTakesTheListener) {
   const auto errors = test::runThreads(2, [&](int rank) {
     Bootstrap bootstrap(id, 2, rank, {}, in(seconds(60)));
     const auto addresses = bootstrap.allGather(bootstrap.address());
+    bootstrap.barrier();  // rank 1 is done with its first collective, after which it lets nobody in
     UniqueFd socket;
     if (rank == 0) {
       const SocketAddress to = toSocketAddress(addresses[1]);
