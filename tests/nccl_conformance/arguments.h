@@ -14,7 +14,7 @@ namespace conformance {
 
 /// A caller's enumerator may hold any int; to convert one would be undefined.
 template <class Enumerator>
-Enumerator enumerator(int value) {
+[[gnu::no_sanitize("enum")]] Enumerator enumerator(int value) {
   Enumerator result;
   static_assert(sizeof(result) == sizeof(value));
   std::memcpy(&result, &value, sizeof(value));

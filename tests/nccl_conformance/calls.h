@@ -70,9 +70,9 @@ struct Call {
   }
 };
 
-/// Issues it; `op` is what call.op stands for.
-inline ncclResult_t issue(const Call& call, ncclRedOp_t op, const void* send, void* recv, ncclComm_t comm,
-                          cudaStream_t stream) {
+/// Issues it; `op` is what call.op stands for. Type and operation may be wrong on purpose, as a C program's.
+[[gnu::no_sanitize("enum")]] inline ncclResult_t issue(const Call& call, ncclRedOp_t op, const void* send,
+                                                       void* recv, ncclComm_t comm, cudaStream_t stream) {
   const ncclDataType_t type = call.type->type;
   switch (call.collective) {
     case Collective::all_reduce:

@@ -17,8 +17,11 @@ void* allocate(std::size_t bytes) {
 }
 
 void release(void* memory) { std::free(memory); }
-void copyIn(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
-void copyOut(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+/// memcpy may not be given NULL, not even for 0 bytes.
+void copyIn(void* to, const void* from, std::size_t bytes) {
+  if (bytes != 0) std::memcpy(to, from, bytes);
+}
+void copyOut(void* to, const void* from, std::size_t bytes) { copyIn(to, from, bytes); }
 
 cudaStream_t openStream() { return nullptr; }
 void closeStream(cudaStream_t) {}

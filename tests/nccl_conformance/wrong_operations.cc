@@ -28,7 +28,7 @@ struct Function {
   const char* recv;
 };
 
-ncclResult_t issueCollective(Collective collective, const Arguments& a) {
+[[gnu::no_sanitize("enum")]] ncclResult_t issueCollective(Collective collective, const Arguments& a) {
   const Type type{enumerator<ncclDataType_t>(a.type), "", 0, false};
   return issue({.collective = collective, .type = &type, .root = a.root, .count = a.count}, a.op, a.send,
                a.recv, a.comm, a.stream);
