@@ -10,9 +10,9 @@ std::string describe(const Descriptor& d) {
       static_cast<int>(d.op) >= kAllRedOpCount) {
     return "an operation this version does not know";
   }
-  const auto call = fmt::format("{}(count {}, {}", name(d.collective), d.count, name(d.type));
-  if (isReduction(d.collective)) return fmt::format("{}, {})", call, name(d.op));
-  if (hasRoot(d.collective)) return fmt::format("{}, root {})", call, d.root);
+  auto call = fmt::format("{}(count {}, {}", name(d.collective), d.count, name(d.type));
+  if (isReduction(d.collective)) call += fmt::format(", {}", name(d.op));
+  if (hasRoot(d.collective)) call += fmt::format(", root {}", d.root);
   return call + ")";
 }
 

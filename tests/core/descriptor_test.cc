@@ -12,6 +12,12 @@ TEST(Descriptor, ReadsLikeTheCall) {
       "AllReduce(count 7, bfloat16, avg)");
   EXPECT_EQ(describe({.collective = Collective::broadcast, .type = DataType::int32, .root = 3, .count = 1}),
             "Broadcast(count 1, int32, root 3)");
+  EXPECT_EQ(describe({.collective = Collective::reduce,
+                      .type = DataType::int8,
+                      .op = RedOp::max,
+                      .root = 4,
+                      .count = 2}),
+            "Reduce(count 2, int8, max, root 4)");
   EXPECT_EQ(describe({.collective = Collective::all_gather, .type = DataType::float64, .count = 0}),
             "AllGather(count 0, double)");
   EXPECT_EQ(describe({.collective = Collective::all_to_all, .type = DataType::float16, .count = 9}),
