@@ -87,8 +87,7 @@ TEST(RdmaMemory, WhatIsAlteredOnItsWayIsSentAgain) {
 }
 
 TEST(RdmaMemory, WithoutChecksumsItWouldArrive) {
-  auto group =
-      ranks({"conform", "31"}, {{"TUTTI_FAULTS", "corrupt:at=5000"}, {"TUTTI_SLOT_BYTES", "16384"}});
+  auto group = ranks({"conform", "31"}, {{"TUTTI_FAULTS", "corrupt:at=5000"}, {"TUTTI_SLOT_BYTES", "16384"}});
   int wrong = 0;
   for (const CommandResult& result : group.wait()) wrong += result.exit_code == 0 ? 0 : 1;
   EXPECT_GT(wrong, 0);
