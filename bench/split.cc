@@ -49,7 +49,7 @@ Split::Split(const std::string& text) {
   const bool divides_by_none = (operation_ == '%' || operation_ == '/') && value_ == 0;
   if (operation_ != '\0' && value_ >= 0 && !divides_by_none) return;
   throw std::invalid_argument(
-      fmt::format("\"{}\" is none of AND, OR, MOD, DIV (or & | % /) with a number, such as \"MOD 8\"", text));
+      fmt::format(R"("{}" is none of AND, OR, MOD, DIV (or & | % /) with a number, such as "MOD 8")", text));
 }
 
 Split Split::fromEnvironment() {
@@ -58,7 +58,7 @@ Split Split::fromEnvironment() {
     if (set == nullptr || *set == '\0') continue;
     std::string text = set;
     if (name == std::string_view("NCCL_TESTS_SPLIT_MASK")) {
-      text = (text.starts_with("0x") || text.starts_with("0X") ? "AND " : "AND 0x") + text;
+      text.insert(0, text.starts_with("0x") || text.starts_with("0X") ? "AND " : "AND 0x");
     }
     try {
       return Split(text);

@@ -92,7 +92,7 @@ void Batch::requireOneCapture() const {
   for (const Share& share : shares_) {
     if (!share.communicator->isOnGpu()) continue;
     if (shares_.size() == 1 && share.gpu_streams.size() == 1) return;
-    for (GpuStream const stream : share.gpu_streams) {
+    for (const GpuStream stream : share.gpu_streams) {  // NOLINT(misc-misplaced-const): the handle
       const bool is_captured = share.communicator->isCapturing(stream);
       if (captured.value_or(is_captured) != is_captured) {
         throw Error(ncclInvalidUsage,
@@ -141,8 +141,7 @@ void Batch::launch() {
   for (const Share& share : shares_) {
     if (share.communicator->isOnGpu()) launchOnGpu(share);
   }
-  const auto done = std::ranges::remove_if(shares_, [](const Share& s) { return s.communicator->isOnGpu(); });
-  shares_.erase(done.begin(), done.end());
+  std::erase_if(shares_, [](const Share& s) { return s.communicator->isOnGpu(); });
   if (shares_.empty()) return;
   if (!needsTurns()) {
     carryOut();

@@ -44,6 +44,7 @@ TUTTI_API(ncclResult_t, ncclWinGetUserPtr, ncclComm_t, ncclWindow_t, void**) {
   return refuse("ncclWinGetUserPtr", kNoWindows);
 }
 
+// NOLINTNEXTLINE(readability-function-size): NCCL's arguments
 TUTTI_API(ncclResult_t, ncclPutSignal, const void*, size_t, ncclDataType_t, int, ncclWindow_t, size_t, int,
           int, unsigned int, ncclComm_t, cudaStream_t) {
   return refuse("ncclPutSignal", kNoWindows);

@@ -5,7 +5,6 @@
 #include <bitset>
 #include <cstdint>
 #include <memory>
-#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -205,7 +204,7 @@ class Communicator final : public EndsWithProcess {
   bool endGpu(std::chrono::milliseconds limit);
   void leaveRemains();
   void say(LogLevel level, std::string_view text, LogSubsystem subsystem = LogSubsystem::init,
-           const std::source_location& place = std::source_location::current()) const;
+           SourcePlace place = SourcePlace::here()) const;
   void sayJoined() const;
   void sayPlan(const PlannedOperation& planned);
   void publishFault();

@@ -7,7 +7,7 @@
 namespace tutti {
 
 void Communicator::say(LogLevel level, std::string_view text, LogSubsystem subsystem,
-                       const std::source_location& place) const {
+                       SourcePlace place) const {
   process_.log().write(level, {rank_, device_}, text, subsystem, place);
 }
 

@@ -46,8 +46,8 @@ std::string now(const std::string& format) {
   return timestamp(format, time.tv_sec, time.tv_nsec);
 }
 
-std::string fileName(const std::source_location& place) {
-  const std::string_view path = place.file_name();
+std::string fileName(SourcePlace place) {
+  const std::string_view path = place.file;
   return std::string(path.substr(path.find_last_of('/') + 1));
 }
 
@@ -90,13 +90,13 @@ Log::Log(const LogSettings& settings)
 }
 
 void Log::write(LogLevel level, LogSource source, std::string_view text, LogSubsystem subsystem,
-                const std::source_location& place) {
+                SourcePlace place) {
   if (!shows(level, subsystem)) return;
   const bool has_time = (settings_.timestamp_levels & bit(level)) != 0;
   std::string line = has_time ? now(settings_.timestamp_format) : "";
   if (level != LogLevel::version) {
     line += fmt::format("{}:{} [{}] ", origin_, ::syscall(SYS_gettid), std::max(source.device, 0));
-    if (level == LogLevel::warn) line += fmt::format("{}:{} ", fileName(place), place.line());
+    if (level == LogLevel::warn) line += fmt::format("{}:{} ", fileName(place), place.line);
     line += fmt::format("NCCL {} ", name(level));
     if (source.rank >= 0) line += fmt::format("rank {}: ", source.rank);
   }

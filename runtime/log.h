@@ -3,7 +3,6 @@
 
 #include <cstdio>
 #include <mutex>
-#include <source_location>
 #include <string>
 #include <string_view>
 
@@ -17,6 +16,17 @@ struct LogSource {
 
   int rank;    ///< below 0: the process
   int device;  ///< the rank's GPU; below 0: none, which NCCL writes as 0
+};
+
+/// A line of the source. std::source_location, which clang-tidy of Debian 12 does not know.
+struct SourcePlace {
+  const char* file;
+  int line;
+
+  /// As a default argument: of the caller.
+  static constexpr SourcePlace here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
 };
 
 /// Thread-safe; every line is written whole.
@@ -34,8 +44,7 @@ class Log {
            (level <= LogLevel::warn || (settings_.subsystems & bit(subsystem)) != 0);
   }
   void write(LogLevel level, LogSource source, std::string_view text,
-             LogSubsystem subsystem = LogSubsystem::init,
-             const std::source_location& place = std::source_location::current());
+             LogSubsystem subsystem = LogSubsystem::init, SourcePlace place = SourcePlace::here());
 
  private:
   LogSettings settings_;

@@ -28,7 +28,8 @@ struct Distance {
   Level level = Level::unknown;
   int bridges = 0;  ///< same_switch: PCI bridges between, beside the common one
 
-  auto operator<=>(const Distance&) const = default;  ///< the nearer the less
+  /// The nearer the less.
+  auto operator<=>(const Distance&) const = default;  // NOLINT(modernize-use-nullptr): of clang-tidy itself
 };
 Distance distanceBetween(const HostPlace& a, const HostPlace& b);
 /// "same PCI switch".
