@@ -82,7 +82,8 @@ TUTTI_API(ncclResult_t, ncclMemFree, void* ptr) {
   return guarded([&] {
     if (ptr == nullptr) return;
     tutti::Accelerator* gpus = Process::instance().gpus().opened();
-    if (gpus == nullptr || !gpus->free(ptr)) Process::instance().release(ptr);
+    const bool was_freed = gpus != nullptr && gpus->free(ptr);
+    if (!was_freed) Process::instance().release(ptr);  // NOLINT(clang-analyzer-unix.Malloc): free() refused
   });
 }
 

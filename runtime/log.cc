@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <utility>
 
 namespace tutti {
 namespace {
@@ -74,8 +75,8 @@ std::string timestamp(const std::string& format, std::int64_t seconds, std::int6
   return {text.data(), length};
 }
 
-Log::Log(const LogSettings& settings)
-    : settings_(settings), stream_(stderr), origin_(fmt::format("{}:{}", hostName(), ::getpid())) {
+Log::Log(LogSettings settings)
+    : settings_(std::move(settings)), stream_(stderr), origin_(fmt::format("{}:{}", hostName(), ::getpid())) {
   if (settings_.file.empty() || settings_.level <= LogLevel::version) return;
   const std::string path = expanded(settings_.file);
   if (path == "/dev/stderr") return;

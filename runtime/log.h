@@ -35,7 +35,7 @@ struct SourcePlace {
 ///   NCCL version 2.28.9 (Tutti 0.1.0)
 class Log {
  public:
-  explicit Log(const LogSettings& settings);
+  explicit Log(LogSettings settings);
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
