@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 
+#include "runtime/core/setting_row.h"
 #include "runtime/core/unique_fd.h"
 #include "tutti/error.h"
 
@@ -60,13 +61,6 @@ std::size_t editDistance(std::string_view a, std::string_view b) {
 }
 
 std::string_view withoutPrefix(std::string_view name) { return name.substr(name.find('_') + 1); }
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r";
-  const std::size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) + 1 - begin);
-}
 
 /// Nothing where it cannot be read, with errno set. Never waits, whatever kind of file it is.
 std::optional<std::string> contentsOf(const std::string& path) {
@@ -118,6 +112,8 @@ void Environment::addVariables(const char* const* variables) {
 }
 
 void Environment::addFile(const std::string& path, std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of some editors
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   int number = 0;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -126,13 +122,14 @@ void Environment::addFile(const std::string& path, std::string_view text) {
     ++number;
     if (line.empty() || line.starts_with('#')) continue;
     const std::size_t equals = line.find('=');
-    if (equals == std::string_view::npos || equals == 0 || line.find('\0') != std::string_view::npos) {
+    const std::string_view name = trimmed(line.substr(0, equals));
+    const bool is_name = !name.empty() && name.find_first_of(" \t") == std::string_view::npos;
+    if (equals == std::string_view::npos || !is_name || line.find('\0') != std::string_view::npos) {
       bad_lines_.push_back(
           fmt::format("{} line {} is passed over: expected NAME=VALUE or # and a comment", path, number));
       continue;
     }
-    add(trimmed(line.substr(0, equals)), trimmed(line.substr(equals + 1)),
-        fmt::format("{} line {}", path, number));
+    add(name, trimmed(line.substr(equals + 1)), fmt::format("{} line {}", path, number));
   }
 }
 

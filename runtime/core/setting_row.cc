@@ -13,13 +13,14 @@ namespace {
 
 constexpr std::uint64_t kMaxSeconds = 10ULL * 365 * 24 * 3600;
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
-}
-
 }  // namespace
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r";
+  const std::size_t begin = text.find_first_not_of(kBlank);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlank) + 1 - begin);
+}
 
 void refuse(const SettingRow& row, std::string_view value, std::string_view accepted) {
   throw Error(ncclInvalidUsage,

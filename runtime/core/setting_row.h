@@ -31,6 +31,8 @@ bool equalIgnoringCase(std::string_view a, std::string_view b);
 std::size_t placeOf(std::string_view value, std::span<const std::string_view> names);
 /// The same, but refuses what is none of them.
 std::size_t oneOf(const SettingRow& row, std::string_view value, std::span<const std::string_view> names);
+/// Without spaces, tabs and carriage returns around it.
+std::string_view trimmed(std::string_view text);
 /// The parts between separators, without spaces around them; nothing for an empty text.
 std::vector<std::string_view> split(std::string_view text, char separator);
 

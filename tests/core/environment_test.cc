@@ -43,10 +43,18 @@ TEST(Environment, LinesMayHaveSpacesAndAnyEnd) {
 
 TEST(Environment, LinesThatAreNoneAreToldAndPassedOver) {
   Environment environment;
-  environment.addFile("f", "NCCL_DEBUG\n=INFO\nTUTTI_SLOTS=8\n");
-  ASSERT_EQ(environment.warnings().size(), 2U);
+  environment.addFile("f", "NCCL_DEBUG\n=INFO\nTUTTI_SLOTS=8\nexport NCCL_ALGO=Ring\n");
+  ASSERT_EQ(environment.warnings().size(), 3U);
+  EXPECT_EQ(environment.find("NCCL_ALGO"), nullptr);
   EXPECT_EQ(environment.warnings()[0], "f line 1 is passed over: expected NAME=VALUE or # and a comment");
   EXPECT_EQ(environment.find("TUTTI_SLOTS")->text, "8");
+}
+
+TEST(Environment, AByteOrderMarkIsNoPartOfAName) {
+  Environment environment;
+  environment.addFile("f", "\xef\xbb\xbfTUTTI_SLOTS=8\n");
+  ASSERT_NE(environment.find("TUTTI_SLOTS"), nullptr);
+  EXPECT_TRUE(environment.warnings().empty());
 }
 
 TEST(Environment, FilesMayHoldAnything) {
