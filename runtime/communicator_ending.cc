@@ -8,6 +8,17 @@
 #include "tutti/error.h"
 
 namespace tutti {
+namespace {
+
+Error stillInside(const char* function, int rank) {
+  return {
+      ncclSystemError,
+      fmt::format("{}: rank {}'s thread inside the operation did not leave it within 1 s. Its buffers may "
+                  "still be in use; only ncclCommAbort may follow",
+                  function, rank)};
+}
+
+}  // namespace
 
 std::chrono::milliseconds Communicator::endLimit() const {
   constexpr auto kAtMost = std::chrono::seconds(60);
@@ -94,18 +105,12 @@ void Communicator::revoke() {
     throw Error(ncclInvalidArgument, "ncclCommRevoke: the communicator is revoked already");
   }
   if (endOperations("revoked the communicator")) return;
-  throw Error(
-      ncclSystemError,
-      "ncclCommRevoke: the thread inside the operation did not leave it within 1 s. Its buffers may still "
-      "be in use; only ncclCommAbort may follow");
+  throw stillInside("ncclCommRevoke", rank_);
 }
 
 void Communicator::endOperations() {
   if (endOperations("makes a smaller communicator out of this one (NCCL_SHRINK_ABORT)")) return;
-  throw Error(
-      ncclSystemError,
-      "ncclCommShrink: the thread inside the operation did not leave it within 1 s. Its buffers may still "
-      "be in use; only ncclCommAbort may follow");
+  throw stillInside("ncclCommShrink", rank_);
 }
 
 bool Communicator::endOperations(const std::string& words) {

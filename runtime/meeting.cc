@@ -63,11 +63,13 @@ ncclUniqueId Meetings::await(int caller, std::uint64_t key, const char* purpose,
       const bool calls_others = called.number > attended;
       throw Error(
           ncclSystemError,
-          fmt::format("{}: rank {} waited {} s (TUTTI_INIT_TIMEOUT), but {} {}. All ranks that are to be "
-                      "in the new communicator call it, with the same list of ranks to leave out",
-                      purpose, rank_, std::chrono::duration<double>(settings_.init_timeout).count(),
-                      describe(wiring_.peers[static_cast<std::size_t>(caller)]),
-                      calls_others ? "called another function, or gave another list" : "did not call it"));
+          fmt::format(
+              "{}: rank {} waited {} s (TUTTI_INIT_TIMEOUT), but {} {}. All ranks of the communicator "
+              "call it, or all but those that ncclCommShrink leaves out, in the same order",
+              purpose, rank_, std::chrono::duration<double>(settings_.init_timeout).count(),
+              describe(wiring_.peers[static_cast<std::size_t>(caller)]),
+              calls_others ? "called another function, or ncclCommShrink with another list"
+                           : "did not call it"));
     }
     std::this_thread::sleep_for(nap);
     nap = std::min(nap * 2, std::chrono::microseconds(5000));
