@@ -7,19 +7,14 @@
 #include <string>
 
 #include "tests/harness/ranks.h"
+#include "tests/harness/refusals.h"
 #include "tutti/nccl_newer.h"
 #include "tutti/tutti.h"
 
 namespace tutti {
 namespace {
 
-std::string lastError() { return ncclGetLastError(nullptr); }
-
-#define EXPECT_REFUSED(code, call, words)                                 \
-  do {                                                                    \
-    EXPECT_EQ(call, code);                                                \
-    EXPECT_NE(lastError().find(words), std::string::npos) << lastError(); \
-  } while (false)
+using test::lastError;
 
 class Single : public testing::Test {
  protected:

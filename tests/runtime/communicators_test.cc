@@ -8,32 +8,14 @@
 #include <vector>
 
 #include "tests/harness/ranks.h"
+#include "tests/harness/refusals.h"
 
 namespace tutti {
 namespace {
 
-std::string lastError() { return ncclGetLastError(nullptr); }
-
-#define EXPECT_REFUSED(code, call, words)                                 \
-  do {                                                                    \
-    EXPECT_EQ(call, code);                                                \
-    EXPECT_NE(lastError().find(words), std::string::npos) << lastError(); \
-  } while (false)
-
-ncclResult_t stateOf(ncclComm_t comm) {
-  ncclResult_t state = ncclInternalError;
-  check(ncclCommGetAsyncError(comm, &state));
-  return state;
-}
-
-/// Polls until the communicator is no longer in progress, for at most a minute.
-ncclResult_t settledStateOf(ncclComm_t comm) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  ncclResult_t state = ncclInProgress;
-  while ((state = stateOf(comm)) == ncclInProgress && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return state;
-}
+using test::lastError;
+using test::settledStateOf;
+using test::stateOf;
 
 TEST(InitAll, MakesEveryRankAndKeepsTheDeviceNumbers) {
   const int devices[] = {4, 0, 7};

@@ -11,11 +11,12 @@
 
 #include "tests/harness/conformance.h"
 #include "tests/harness/ranks.h"
+#include "tests/harness/refusals.h"
 
 namespace tutti {
 namespace {
 
-std::string lastError() { return ncclGetLastError(nullptr); }
+using test::lastError;
 
 #define EXPECT_SAYS(words) EXPECT_NE(lastError().find(words), std::string::npos) << lastError()
 

@@ -7,17 +7,10 @@
 
 #include "tests/harness/conformance.h"
 #include "tests/harness/ranks.h"
+#include "tests/harness/refusals.h"
 
 namespace tutti {
 namespace {
-
-std::string lastError() { return ncclGetLastError(nullptr); }
-
-#define EXPECT_REFUSED(call, words)                                       \
-  do {                                                                    \
-    EXPECT_EQ(call, ncclInvalidArgument);                                 \
-    EXPECT_NE(lastError().find(words), std::string::npos) << lastError(); \
-  } while (false)
 
 constexpr Collective kAll[] = {Collective::all_to_all, Collective::gather, Collective::scatter};
 
@@ -103,20 +96,31 @@ TEST(Personalized, BadArgumentsAreRefused) {
   const ncclComm_t comm = comms[0];
   float in[8] = {};
   float out[8] = {};
-  EXPECT_REFUSED(ncclAlltoAll(nullptr, out, 4, ncclFloat, comm, nullptr), "AlltoAll: sendbuff is NULL");
-  EXPECT_REFUSED(ncclAlltoAll(in, nullptr, 4, ncclFloat, comm, nullptr), "AlltoAll: recvbuff is NULL");
-  EXPECT_REFUSED(ncclAlltoAll(in, in + 4, 4, ncclFloat, comm, nullptr), "(sendbuff == recvbuff)");
-  EXPECT_REFUSED(ncclAlltoAll(in, out, 4, ncclNumTypes, comm, nullptr), "datatype 12 is not");
-  EXPECT_REFUSED(ncclAlltoAll(in, out, SIZE_MAX / 8, ncclFloat, comm, nullptr), "exceeds what memory");
-  EXPECT_REFUSED(ncclGather(in, out, 4, ncclFloat, 2, comm, nullptr), "Gather: root 2 is not");
-  EXPECT_REFUSED(ncclGather(in, nullptr, 4, ncclFloat, 0, comm, nullptr), "Gather: recvbuff is NULL");
-  EXPECT_REFUSED(ncclGather(nullptr, nullptr, 4, ncclFloat, 1, comm, nullptr), "Gather: sendbuff is NULL");
-  EXPECT_REFUSED(ncclGather(out + 4, out, 4, ncclFloat, 0, comm, nullptr),
+  EXPECT_REFUSED(ncclInvalidArgument, ncclAlltoAll(nullptr, out, 4, ncclFloat, comm, nullptr),
+                 "AlltoAll: sendbuff is NULL");
+  EXPECT_REFUSED(ncclInvalidArgument, ncclAlltoAll(in, nullptr, 4, ncclFloat, comm, nullptr),
+                 "AlltoAll: recvbuff is NULL");
+  EXPECT_REFUSED(ncclInvalidArgument, ncclAlltoAll(in, in + 4, 4, ncclFloat, comm, nullptr),
+                 "(sendbuff == recvbuff)");
+  EXPECT_REFUSED(ncclInvalidArgument, ncclAlltoAll(in, out, 4, ncclNumTypes, comm, nullptr),
+                 "datatype 12 is not");
+  EXPECT_REFUSED(ncclInvalidArgument, ncclAlltoAll(in, out, SIZE_MAX / 8, ncclFloat, comm, nullptr),
+                 "exceeds what memory");
+  EXPECT_REFUSED(ncclInvalidArgument, ncclGather(in, out, 4, ncclFloat, 2, comm, nullptr),
+                 "Gather: root 2 is not");
+  EXPECT_REFUSED(ncclInvalidArgument, ncclGather(in, nullptr, 4, ncclFloat, 0, comm, nullptr),
+                 "Gather: recvbuff is NULL");
+  EXPECT_REFUSED(ncclInvalidArgument, ncclGather(nullptr, nullptr, 4, ncclFloat, 1, comm, nullptr),
+                 "Gather: sendbuff is NULL");
+  EXPECT_REFUSED(ncclInvalidArgument, ncclGather(out + 4, out, 4, ncclFloat, 0, comm, nullptr),
                  "(sendbuff == recvbuff + rank * sendcount)");
-  EXPECT_REFUSED(ncclScatter(in, out, 4, ncclFloat, -1, comm, nullptr), "Scatter: root -1 is not");
-  EXPECT_REFUSED(ncclScatter(nullptr, out, 4, ncclFloat, 0, comm, nullptr), "Scatter: sendbuff is NULL");
-  EXPECT_REFUSED(ncclScatter(nullptr, nullptr, 4, ncclFloat, 1, comm, nullptr), "Scatter: recvbuff is NULL");
-  EXPECT_REFUSED(ncclScatter(in, in + 4, 4, ncclFloat, 0, comm, nullptr),
+  EXPECT_REFUSED(ncclInvalidArgument, ncclScatter(in, out, 4, ncclFloat, -1, comm, nullptr),
+                 "Scatter: root -1 is not");
+  EXPECT_REFUSED(ncclInvalidArgument, ncclScatter(nullptr, out, 4, ncclFloat, 0, comm, nullptr),
+                 "Scatter: sendbuff is NULL");
+  EXPECT_REFUSED(ncclInvalidArgument, ncclScatter(nullptr, nullptr, 4, ncclFloat, 1, comm, nullptr),
+                 "Scatter: recvbuff is NULL");
+  EXPECT_REFUSED(ncclInvalidArgument, ncclScatter(in, in + 4, 4, ncclFloat, 0, comm, nullptr),
                  "(recvbuff == sendbuff + rank * recvcount)");
   EXPECT_EQ(ncclAlltoAll(nullptr, nullptr, 0, ncclFloat, comm, nullptr), ncclSuccess);
   EXPECT_EQ(ncclGather(nullptr, nullptr, 0, ncclFloat, 1, comm, nullptr), ncclSuccess);

@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "tests/harness/ranks.h"
+#include "tests/harness/refusals.h"
 #include "tutti/tutti.h"
 
 namespace tutti {
 namespace {
 
-std::string lastError() { return ncclGetLastError(nullptr); }
+using test::lastError;
 
 /// Two ranks of this thread: alone, neither could complete an operation.
 class Simulate : public testing::Test {

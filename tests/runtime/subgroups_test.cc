@@ -11,17 +11,14 @@
 #include <vector>
 
 #include "tests/harness/ranks.h"
+#include "tests/harness/refusals.h"
 
 namespace tutti {
 namespace {
 
-std::string lastError() { return ncclGetLastError(nullptr); }
-
-#define EXPECT_REFUSED(code, call, words)                                 \
-  do {                                                                    \
-    EXPECT_EQ(call, code);                                                \
-    EXPECT_NE(lastError().find(words), std::string::npos) << lastError(); \
-  } while (false)
+using test::lastError;
+using test::settledStateOf;
+using test::stateOf;
 
 void require(bool condition, const std::string& words) {
   if (!condition) throw std::runtime_error(words);
@@ -37,20 +34,6 @@ int rankOf(ncclComm_t comm) {
   int rank = -1;
   check(ncclCommUserRank(comm, &rank));
   return rank;
-}
-
-ncclResult_t stateOf(ncclComm_t comm) {
-  ncclResult_t state = ncclInternalError;
-  check(ncclCommGetAsyncError(comm, &state));
-  return state;
-}
-
-ncclResult_t settledStateOf(ncclComm_t comm) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  ncclResult_t state = ncclInProgress;
-  while ((state = stateOf(comm)) == ncclInProgress && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return state;
 }
 
 /// A rank's number in its parent, gathered over the child: who is where.

@@ -8,14 +8,15 @@
 #include <vector>
 
 #include "tests/harness/ranks.h"
+#include "tests/harness/refusals.h"
 #include "tests/harness/transfers.h"
 
 namespace tutti {
 namespace {
 
-using std::chrono::milliseconds;
+using test::lastError;
 
-std::string lastError() { return ncclGetLastError(nullptr); }
+using std::chrono::milliseconds;
 
 #define EXPECT_SAYS(words) EXPECT_NE(lastError().find(words), std::string::npos) << lastError()
 
