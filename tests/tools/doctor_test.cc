@@ -126,6 +126,9 @@ TEST(Doctor, EveryVariableIsShownWithItsOrigin) {
   const CommandResult text = runCommand({"tutti-doctor", "--env"}, environment);
   for (const json& row : document)
     EXPECT_NE(text.out.find(row.at("name").get<std::string>()), std::string::npos) << row;
+  const CommandResult unknown = runCommand({"tutti-doctor", "--env"}, {{"NCCL_DEBGU", "INFO"}});
+  EXPECT_EQ(unknown.exit_code, 0);
+  EXPECT_NE(unknown.out.find("no: unknown; did you mean NCCL_DEBUG?"), std::string::npos) << unknown.out;
   const CommandResult wrong = runCommand({"tutti-doctor", "--env"}, {{"TUTTI_SLOTS", "many"}});
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_NE(wrong.out.find("REFUSED: TUTTI_SLOTS=\"many\": expected"), std::string::npos) << wrong.out;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace tutti::doctor {
 namespace {
@@ -11,7 +12,7 @@ VariableReport reportOf(const SettingRow& row, const Environment& environment, b
   const Environment::Value* given = environment.find(row.name);
   // What is set, but empty, is the default.
   const bool is_default = given == nullptr || given->text.empty();
-  VariableReport report{.name = row.name,
+  VariableReport report{.name = std::string(row.name),
                         .value = is_default ? std::string(row.default_value) : given->text,
                         .origin = given == nullptr ? "default" : given->origin,
                         .acts = !is_idle};
@@ -25,12 +26,23 @@ VariableReport reportOf(const SettingRow& row, const Environment& environment, b
   return report;
 }
 
+VariableReport reportUnknown(const std::string& name, const Environment::Value& given) {
+  const std::string_view meant = closestSetting(name);
+  return {.name = name,
+          .value = given.text,
+          .origin = given.origin,
+          .acts = false,
+          .remark = meant.empty() ? "unknown" : fmt::format("unknown; did you mean {}?", meant)};
+}
+
 }  // namespace
 
 std::vector<VariableReport> reportEnvironment(const Environment& environment) {
   std::vector<VariableReport> reports;
   for (const SettingRow& row : actingSettings()) reports.push_back(reportOf(row, environment, false));
   for (const SettingRow& row : idleSettings()) reports.push_back(reportOf(row, environment, true));
+  for (const std::string& name : environment.unknown())
+    reports.push_back(reportUnknown(name, *environment.find(name)));
   return reports;
 }
 

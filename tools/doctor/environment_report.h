@@ -3,7 +3,6 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "runtime/core/environment.h"
@@ -11,7 +10,7 @@
 namespace tutti::doctor {
 
 struct VariableReport {
-  std::string_view name;
+  std::string name;
   std::string value;
   std::string origin;  ///< "default", "environment", "/etc/nccl.conf line 3"
   bool acts = true;
@@ -19,7 +18,7 @@ struct VariableReport {
   bool is_refused = false;
 };
 
-/// The table's rows in order, then unknown names.
+/// The table's rows in order, then the unknown names that are set.
 std::vector<VariableReport> reportEnvironment(const Environment& environment);
 
 std::string toText(const std::vector<VariableReport>& reports);
