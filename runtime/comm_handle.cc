@@ -43,16 +43,19 @@ class CurrentGpu {
 
 /// Never throws: the handle learns how it ended.
 void make(const CommInit& init, ThreadOf thread) noexcept {
+  std::optional<Membership> membership;
   try {
     auto& process = Process::instance();
-    const std::optional<Membership> membership = init.membership();
+    membership = init.membership();
     if (!membership) return;
     const CurrentGpu current(init.gpus, init.handle->device(), thread);
     init.handle->become(std::make_unique<Communicator>(process, process.settings(), *membership, init.gpus));
   } catch (const Error& error) {
     init.handle->fail(error);
   } catch (const std::exception& error) {
-    init.handle->fail(Error(ncclSystemError, fmt::format("making a communicator: {}", error.what())));
+    const std::string who =
+        membership ? fmt::format("rank {} of {}: ", membership->rank, membership->nranks) : "";
+    init.handle->fail(Error(ncclSystemError, fmt::format("{}making a communicator: {}", who, error.what())));
   }
 }
 
