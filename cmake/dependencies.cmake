@@ -14,6 +14,7 @@ endfunction()
 
 tutti_import_static(sodium libsodium libsodium.a)
 tutti_import_static(xxhash libxxhash libxxhash.a)
+tutti_import_static(pugixml pugixml libpugixml.a)
 # The fibres' stack switch. Not by find_package(Boost): that takes the shared library where both are installed.
 find_library(boost_context_ARCHIVE NAMES libboost_context.a REQUIRED)
 find_path(boost_context_INCLUDE boost/context/fiber.hpp REQUIRED)

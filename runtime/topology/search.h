@@ -1,0 +1,103 @@
+// Which rings and trees use a cluster's links best. Pure and deterministic: every rank finds the same.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/core/topology.h"
+#include "runtime/topology/paths.h"
+
+namespace tutti {
+
+/// Hosts, many of which are alike: each shape is held, and searched, once.
+struct Cluster {
+  struct Host {
+    std::string name;
+    std::size_t shape = 0;
+    std::vector<int> ranks;  ///< by seat: see HostShape::seats
+  };
+  /// A host without what is its alone (names, GUIDs).
+  struct HostShape {
+    std::shared_ptr<const Topology> topology;
+    /// Where ranks sit: GPUs, or NUMA nodes (then several ranks may sit on one).
+    std::vector<int> seats;
+  };
+  std::vector<HostShape> shapes;
+  std::vector<Host> hosts;
+};
+
+/// NCCL_P2P_LEVEL, NCCL_NET_GDR_LEVEL, NCCL_CROSS_NIC, NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS.
+struct SearchRules {
+  enum class CrossNic : std::uint8_t { no, yes, automatic };
+  PathClass p2p_level = PathClass::sys;      ///< between GPUs, the worst class that goes directly
+  PathClass rdma_level = PathClass::pxb;     ///< from a NIC to a GPU, the same
+  CrossNic cross_nic = CrossNic::automatic;  ///< may a ring leave a host by another NIC than it came in by
+  int least_channels = 1;
+  int most_channels = 32;
+};
+
+enum class ChannelPattern : std::uint8_t {
+  balanced_tree = 1,
+  split_tree = 2,
+  tree = 3,
+  ring = 4
+};  ///< NCCL's numbers
+
+/// One channel inside one host: in by a NIC, along the seats, out by a NIC.
+struct HostChannel {
+  int net_in = kNoNode;  ///< nodes; kNoNode: the cluster is one host, or there is no NIC
+  int net_out = kNoNode;
+  std::vector<int> order;  ///< seats
+
+  friend bool operator==(const HostChannel&, const HostChannel&) = default;
+};
+
+/// What was found for one host's shape and one pattern; what a graph file holds (graph_xml.h).
+struct ChannelGraph {
+  ChannelPattern pattern = ChannelPattern::ring;
+  std::vector<HostChannel> channels;
+  double intra_gbytes_per_s = 0;           ///< of each channel inside the host
+  double inter_gbytes_per_s = 0;           ///< of each channel to other hosts
+  PathClass intra_class = PathClass::dis;  ///< the worst between seats
+  PathClass inter_class = PathClass::dis;  ///< the worst to a NIC
+  bool crosses_nics = false;
+  bool same_channels = true;   ///< all channels in one order
+  bool was_cut_short = false;  ///< the search used up its steps: there may be better
+
+  friend bool operator==(const ChannelGraph&, const ChannelGraph&) = default;
+};
+
+/// A double binary tree's part at one rank; -1: none.
+struct TreePlace {
+  int up = -1;
+  std::vector<int> down;
+
+  friend bool operator==(const TreePlace&, const TreePlace&) = default;
+};
+
+/// One channel of the whole cluster.
+struct ClusterChannel {
+  std::vector<int> ring;            ///< ranks in the order data travels
+  std::vector<TreePlace> trees[2];  ///< by rank: the two trees of the double binary tree
+};
+
+struct SearchResult {
+  std::vector<ChannelGraph> rings;  ///< by shape, as found
+  std::vector<ChannelGraph> trees;
+  std::vector<ClusterChannel> channels;  ///< the fewest over shapes
+  double intra_gbytes_per_s = 0;         ///< per channel, the least over shapes
+  double inter_gbytes_per_s = 0;
+  std::vector<std::string> reasons;  ///< in words: what limits, what was relaxed and why
+};
+
+/// The best that was found of one pattern for one host. `hosts`: how many there are; on one, no NIC is used.
+ChannelGraph searchHost(const TopologyPaths& paths, const std::vector<int>& seats, ChannelPattern pattern,
+                        const SearchRules& rules, int hosts);
+
+/// Never throws for a valid cluster: where nothing is found, the order of the seats at 0.1 GB/s, as NCCL
+/// does.
+SearchResult searchCluster(const Cluster& cluster, const SearchRules& rules);
+
+}  // namespace tutti
