@@ -1,14 +1,9 @@
 #include "tools/doctor/host/cuda_runtime.h"
 
-#include <dlfcn.h>
-#include <fmt/format.h>
-
-#include <cstring>
+#include "runtime/core/shared_library.h"
 
 namespace tutti::doctor {
 namespace {
-
-constexpr const char* kLibrary = "libcudart.so.13";
 
 struct Loaded {
   CudaRuntime calls{};
@@ -17,29 +12,20 @@ struct Loaded {
 
 Loaded load() {
   Loaded loaded;
-  void* const library = ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    loaded.problem = ::dlerror();
-    return loaded;
-  }
-  const auto find = [&](auto& call, const char* name) {
-    void* const symbol = ::dlsym(library, name);
-    if (symbol == nullptr && loaded.problem.empty())
-      loaded.problem = fmt::format("{} has no {}", kLibrary, name);
-    std::memcpy(&call, &symbol, sizeof(symbol));
-  };
+  SharedLibrary library({"libcudart.so.13"});
   CudaRuntime& c = loaded.calls;
-  find(c.driver_version, "cudaDriverGetVersion");
-  find(c.runtime_version, "cudaRuntimeGetVersion");
-  find(c.set_device, "cudaSetDevice");
-  find(c.can_access_peer, "cudaDeviceCanAccessPeer");
-  find(c.allocate, "cudaMalloc");
-  find(c.free, "cudaFree");
-  find(c.copy, "cudaMemcpy");
-  find(c.get_handle, "cudaIpcGetMemHandle");
-  find(c.open_handle, "cudaIpcOpenMemHandle");
-  find(c.close_handle, "cudaIpcCloseMemHandle");
-  find(c.error_text, "cudaGetErrorString");
+  library.find(c.driver_version, "cudaDriverGetVersion");
+  library.find(c.runtime_version, "cudaRuntimeGetVersion");
+  library.find(c.set_device, "cudaSetDevice");
+  library.find(c.can_access_peer, "cudaDeviceCanAccessPeer");
+  library.find(c.allocate, "cudaMalloc");
+  library.find(c.free, "cudaFree");
+  library.find(c.copy, "cudaMemcpy");
+  library.find(c.get_handle, "cudaIpcGetMemHandle");
+  library.find(c.open_handle, "cudaIpcOpenMemHandle");
+  library.find(c.close_handle, "cudaIpcCloseMemHandle");
+  library.find(c.error_text, "cudaGetErrorString");
+  loaded.problem = library.problem();
   return loaded;
 }
 
