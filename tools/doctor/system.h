@@ -1,22 +1,16 @@
-// What the system says of itself: its name, and small files of /proc and /sys.
+// What the system says of itself: its name, and files of /proc (small files: runtime/core/system_files.h).
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <string>
-#include <vector>
+
+#include "runtime/core/system_files.h"
 
 namespace tutti::doctor {
 
 std::string hostName();
 
-/// The first line; empty where it cannot be read.
-std::string firstLine(const std::filesystem::path& path);
-/// The first number; `otherwise` where there is none.
-std::int64_t numberIn(const std::filesystem::path& path, std::int64_t otherwise);
 /// What stands behind "FIELD:" in a file of such lines, without blanks around it.
 std::string fieldIn(const std::filesystem::path& path, const std::string& field);
-/// What is in a folder, sorted; nothing where it is not there.
-std::vector<std::filesystem::path> entriesOf(const std::filesystem::path& folder);
 
 }  // namespace tutti::doctor

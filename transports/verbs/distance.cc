@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
-#include <fstream>
 #include <set>
-#include <sstream>
+#include <string_view>
 #include <system_error>
+
+#include "runtime/core/system_files.h"
 
 namespace tutti {
 namespace {
@@ -18,31 +18,16 @@ bool isRootComplex(const std::string& name) {
   return name.starts_with("pci") && name.size() > 3 && std::isdigit(static_cast<unsigned char>(name[3])) != 0;
 }
 
-std::string lineOf(const fs::path& file) {
-  std::string line;
-  std::ifstream stream(file);
-  std::getline(stream, line);
-  return line;
-}
-
-int numberOf(const std::string& text, int otherwise) {
-  int number = otherwise;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
 /// `list`: "0-3,8-11".
 bool hasAnyOf(const cpu_set_t& cpus, const std::string& list) {
-  std::istringstream ranges(list);
-  for (std::string range; std::getline(ranges, range, ',');) {
-    const int first = numberOf(range, 0);
-    const std::size_t dash = range.find('-');
-    const int last = dash == std::string::npos ? first : numberOf(range.substr(dash + 1), first);
-    for (int cpu = first; cpu <= std::min(last, CPU_SETSIZE - 1); ++cpu) {
-      if (CPU_ISSET(static_cast<std::size_t>(cpu), &cpus)) return true;
-    }
-  }
-  return false;
+  return std::ranges::any_of(numbersOfList(list, CPU_SETSIZE - 1),
+                             [&cpus](int cpu) { return CPU_ISSET(static_cast<std::size_t>(cpu), &cpus); });
+}
+
+/// "node12" -> 12.
+int nodeNumber(const std::string& name) {
+  const std::vector<int> number = numbersOfList(std::string_view(name).substr(4));
+  return number.size() == 1 ? number[0] : -1;
 }
 
 }  // namespace
@@ -55,17 +40,16 @@ HostPlace placeOfDevice(const fs::path& folder) {
   for (const fs::path& part : real) {
     if (!place.path.empty() || isRootComplex(part.string())) place.path.push_back(part.string());
   }
-  place.node = numberOf(lineOf(real / "numa_node"), -1);
+  place.node = static_cast<int>(numberIn(real / "numa_node", -1));
   return place;
 }
 
 HostPlace placeOfCpus(const cpu_set_t& cpus, const fs::path& nodes) {
   std::set<int> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(nodes, error)) {
-    const std::string name = entry.path().filename().string();
+  for (const fs::path& entry : entriesOf(nodes)) {
+    const std::string name = entry.filename().string();
     if (!name.starts_with("node")) continue;
-    if (hasAnyOf(cpus, lineOf(entry.path() / "cpulist"))) found.insert(numberOf(name.substr(4), -1));
+    if (hasAnyOf(cpus, firstLine(entry / "cpulist"))) found.insert(nodeNumber(name));
   }
   return {.path = {}, .node = found.size() == 1 ? *found.begin() : -1};
 }
