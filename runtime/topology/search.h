@@ -23,6 +23,9 @@ struct Cluster {
     std::shared_ptr<const Topology> topology;
     /// Where ranks sit: GPUs, or NUMA nodes (then several ranks may sit on one).
     std::vector<int> seats;
+    /// By seat: a number of the last-level cache that the rank's cores share, so that neighbours of the ring
+    /// may share it. Empty: unknown.
+    std::vector<int> caches;
   };
   std::vector<HostShape> shapes;
   std::vector<Host> hosts;
