@@ -2,32 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string_view>
 #include <vector>
 
+#include "runtime/core/path_class.h"
 #include "runtime/core/topology.h"
 
 namespace tutti {
-
-/// The worst thing that a path passes, best first; the names are NCCL's.
-enum class PathClass : std::uint8_t {
-  loc,  ///< itself
-  nvl,  ///< NVLinks, also through NVSwitches
-  nvb,  ///< NVLinks through another GPU
-  c2c,  ///< a CPU that hangs at the GPU by a coherent link
-  pix,  ///< one PCI switch
-  pxb,  ///< several PCI switches, but no CPU
-  p2c,  ///< to a NIC by way of a C2C-attached CPU
-  pxn,  ///< to a NIC through a peer GPU by NVLink
-  phb,  ///< through a CPU
-  sys,  ///< from socket to socket
-  net,  ///< between hosts
-  dis,  ///< no path
-};
-std::string_view name(PathClass path_class);  ///< "NVL"
-/// By name ("PXB", any case) or NCCL's number (0 to 5: LOC NVL PIX PXB PHB SYS). nullopt: neither.
-std::optional<PathClass> pathClassOf(std::string_view text);
 
 /// One direction of a connection between two nodes. Two directions are two edges: full duplex.
 struct Edge {
