@@ -5,7 +5,7 @@
 
 #include "tools/doctor/peer/judge_peer.h"
 #include "tools/doctor/peer/peer_json.h"
-#include "tools/doctor/report.h"
+#include "tools/findings/report.h"
 
 namespace tutti::doctor {
 namespace {

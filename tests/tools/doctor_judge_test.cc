@@ -6,7 +6,7 @@
 
 #include "tools/doctor/host/gather.h"
 #include "tools/doctor/host/judge.h"
-#include "tools/doctor/report.h"
+#include "tools/findings/report.h"
 #include "transports/socket_address.h"
 
 namespace tutti::doctor {

@@ -16,8 +16,8 @@
 #include "tools/doctor/peer/judge_peer.h"
 #include "tools/doctor/peer/peer_check.h"
 #include "tools/doctor/peer/peer_json.h"
-#include "tools/doctor/report.h"
 #include "tools/doctor/system.h"
+#include "tools/findings/report.h"
 #include "tutti/error.h"
 
 namespace tutti::doctor {

@@ -1,8 +1,8 @@
 // From facts to findings. Pure.
 #pragma once
 
-#include "tools/doctor/finding.h"
 #include "tools/doctor/host/facts.h"
+#include "tools/findings/finding.h"
 
 namespace tutti::doctor {
 

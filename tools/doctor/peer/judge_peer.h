@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "tools/doctor/finding.h"
 #include "tools/doctor/peer/peer_facts.h"
+#include "tools/findings/finding.h"
 
 namespace tutti::doctor {
 

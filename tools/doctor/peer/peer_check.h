@@ -8,10 +8,10 @@
 #pragma once
 
 #include "runtime/core/net_address.h"
-#include "tools/doctor/finding.h"
 #include "tools/doctor/options.h"
 #include "tools/doctor/peer/conversation.h"
 #include "tools/doctor/peer/peer_facts.h"
+#include "tools/findings/finding.h"
 
 namespace tutti::doctor {
 

@@ -1,4 +1,4 @@
-#include "tools/doctor/report.h"
+#include "tools/findings/report.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-namespace tutti::doctor {
+namespace tutti {
 namespace {
 
 constexpr std::size_t kLineWidth = 110;
@@ -143,4 +143,4 @@ nlohmann::ordered_json toJson(const std::string& host, const std::string& kind, 
   return json;
 }
 
-}  // namespace tutti::doctor
+}  // namespace tutti

@@ -1,11 +1,11 @@
-// What the doctor says: one line about one thing that was looked at.
+// What a program that checks says: one line about one thing that was looked at.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace tutti::doctor {
+namespace tutti {
 
 /// In the order of their weight.
 enum class Level : std::uint8_t {
@@ -25,4 +25,4 @@ struct Finding {
 
 using Findings = std::vector<Finding>;
 
-}  // namespace tutti::doctor
+}  // namespace tutti

@@ -4,9 +4,9 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "tools/doctor/finding.h"
+#include "tools/findings/finding.h"
 
-namespace tutti::doctor {
+namespace tutti {
 
 /// ok for no findings.
 Level worst(const Findings& findings);
@@ -21,4 +21,4 @@ std::string toText(const std::string& title, const Findings& findings);
 /// The document that README.md describes. `kind`: "host" or "peer".
 nlohmann::ordered_json toJson(const std::string& host, const std::string& kind, const Findings& findings);
 
-}  // namespace tutti::doctor
+}  // namespace tutti
