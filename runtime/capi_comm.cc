@@ -2,7 +2,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "runtime/bootstrap/id_source.h"
@@ -145,18 +144,21 @@ ncclResult_t finalize(ncclComm_t comm) {
   const auto handle = handleOf("ncclCommFinalize", comm);
   tutti::Communicator& communicator = handle->require("ncclCommFinalize");
   communicator.finalize();
-  if (handle->isBlocking() || !communicator.turns().pending()) {
-    communicator.turns().awaitAll();
-    return ncclSuccess;
-  }
-  handle->beginInBackground();
-  std::thread([handle, &communicator] {
-    communicator.turns().awaitAll();
-    handle->endInBackground();
-  }).detach();
-  return ncclInProgress;
+  if (!handle->isBlocking()) return communicator.turns().pending() ? ncclInProgress : ncclSuccess;
+  communicator.turns().awaitAll();
+  return ncclSuccess;
 }
 
+/// In a group, after the splits that the same group has begun.
+ncclResult_t finalizeInGroup(ncclComm_t comm) {
+  const auto handle = handleOf("ncclCommFinalize", comm);
+  tutti::Communicator* communicator = handle->communicator();
+  const bool is_put_off =
+      communicator != nullptr && handle->afterBackground([communicator] { communicator->finalize(); });
+  return is_put_off ? ncclInProgress : finalize(comm);
+}
+
+/// What others are being made out of in the background ends after that: its handle is gone at once.
 ncclResult_t destroy(ncclComm_t comm) {
   const auto handle = handleOf("ncclCommDestroy", comm);
   if (handle->isStarting()) {
@@ -166,14 +168,16 @@ ncclResult_t destroy(ncclComm_t comm) {
   }
   tutti::Communicator* communicator = handle->communicator();
   if (communicator != nullptr) {
-    if (communicator->busy()) {
+    if (!handle->isInBackground() && communicator->busy()) {
       throw Error(ncclInvalidUsage,
                   "ncclCommDestroy: another thread is inside an operation; use ncclCommAbort");
     }
     communicator->turns().awaitAll();
   }
   if (CommHandles::instance().remove(comm) == nullptr) refuseComm("ncclCommDestroy");
-  if (communicator != nullptr) communicator->requireAllReceived();
+  if (communicator == nullptr) return ncclSuccess;
+  const bool is_put_off = handle->afterBackground([communicator] { communicator->requireAllReceived(); });
+  if (!is_put_off) communicator->requireAllReceived();
   return ncclSuccess;
 }
 
@@ -235,7 +239,8 @@ TUTTI_API(ncclResult_t, ncclCommFinalize, ncclComm_t comm) {
   return recorded([&] {
     if (comm == nullptr) return ncclSuccess;
     handleOf("ncclCommFinalize", comm);
-    return atGroupEnd([comm] { return finalize(comm); });
+    if (!Group::ofThisThread().isOpen()) return finalize(comm);
+    return atGroupEnd([comm] { return finalizeInGroup(comm); });
   });
 }
 

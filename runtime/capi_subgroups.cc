@@ -16,6 +16,16 @@ using namespace tutti::capi;  // NOLINT(google-build-using-namespace): written f
 
 using Agree = std::function<std::optional<Membership>(Communicator&)>;
 
+/// Throws Error(ncclInvalidUsage) where the thread's group makes another one out of `parent`.
+void requireOneAtATime(const char* function, const tutti::CommHandle& parent) {
+  if (!Group::ofThisThread().makesOutOf(parent)) return;
+  throw Error(
+      ncclInvalidUsage,
+      fmt::format("{}: this group splits or shrinks the communicator already. One split of a "
+                  "communicator at a time: end the group (ncclGroupEnd), and make the next call after it",
+                  function));
+}
+
 /// Makes a communicator out of `parent`, in whose place `agree` says; at the end of the group, if one is
 /// open. It works where the parent does, and like it where config is NULL. With `is_given`, *newcomm is its
 /// handle from here on.
@@ -55,6 +65,7 @@ TUTTI_API(ncclResult_t, ncclCommSplit, ncclComm_t comm, int color, int key, nccl
       throw Error(ncclInvalidArgument,
                   fmt::format("{}: color {} is neither 0 or more nor NCCL_SPLIT_NOCOLOR", kFunction, color));
     }
+    requireOneAtATime(kFunction, *parent);
     return makeOutOf(kFunction, parent, newcomm, config, color != NCCL_SPLIT_NOCOLOR,
                      [color, key](Communicator& communicator) {
                        return tutti::splitMembership(communicator, color, key);
@@ -75,6 +86,7 @@ TUTTI_API(ncclResult_t, ncclCommShrink, ncclComm_t comm, int* excludeRanksList, 
                   fmt::format("{}: shrinkFlags {:#x} are neither NCCL_SHRINK_DEFAULT nor NCCL_SHRINK_ABORT",
                               kFunction, shrinkFlags));
     }
+    requireOneAtATime(kFunction, *parent);
     Communicator& communicator = parent->require(kFunction);
     const std::vector<int> survivors = tutti::survivorsOf(communicator, excludeRanksList, excludeRanksCount);
     if (shrinkFlags == NCCL_SHRINK_ABORT) communicator.endOperations();

@@ -72,9 +72,9 @@ std::thread inThread(const CommInit& init, Body body) {
 }
 
 /// What nobody waits for says itself how it ended.
-void tell(const CommInit& init) noexcept {
+void telling(const std::function<void()>& step) noexcept {
   try {
-    init.handle->requireMade();
+    step();
   } catch (const std::exception& error) {
     Process::instance().setLastError(error.what());
     Process::instance().log().write(LogLevel::warn, -1, error.what());
@@ -84,7 +84,7 @@ void tell(const CommInit& init) noexcept {
 void makeInBackground(const CommInit& init) {
   if (init.parent != nullptr) init.parent->beginInBackground();
   const auto finish = [init] {
-    tell(init);
+    telling([&init] { init.handle->requireMade(); });
     if (init.parent != nullptr) init.parent->endInBackground();
   };
   auto thread = inThread(init, [init, finish] {
@@ -129,10 +129,43 @@ void CommHandle::abandon() {
   abandoned_ = true;
 }
 
+void CommHandle::beginInBackground() {
+  const std::scoped_lock lock(mutex_);
+  in_background_.fetch_add(1, std::memory_order_release);
+}
+
+void CommHandle::endInBackground() {
+  for (;;) {
+    std::function<void()> ending;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (in_background_.load(std::memory_order_relaxed) > 1 || after_background_.empty()) {
+        in_background_.fetch_sub(1, std::memory_order_release);
+        return;
+      }
+      ending = std::move(after_background_.front());
+      after_background_.pop_front();
+    }
+    telling(ending);
+  }
+}
+
+bool CommHandle::afterBackground(std::function<void()> ending) {
+  const std::scoped_lock lock(mutex_);
+  if (in_background_.load(std::memory_order_relaxed) == 0) return false;
+  after_background_.push_back(std::move(ending));
+  return true;
+}
+
+/// Without blocking: its caller does not wait for what is queued.
+bool CommHandle::isFinalizing() const {
+  return !isBlocking() && communicator_->isFinalized() && communicator_->turns().pending();
+}
+
 Communicator& CommHandle::require(const char* function) const {
   switch (state_.load(std::memory_order_acquire)) {
     case State::ready:
-      if (in_background_.load(std::memory_order_acquire) == 0) return *communicator_;
+      if (!isInBackground() && !isFinalizing()) return *communicator_;
       throw Error(
           ncclInvalidArgument,
           fmt::format("{}: the communicator is being split, shrunk or finalized in the background. Wait "
@@ -140,13 +173,20 @@ Communicator& CommHandle::require(const char* function) const {
                       function));
     case State::failed:
       throw Error(*error_);
+    case State::recorded:
+      throw Error(
+          ncclInvalidArgument,
+          fmt::format("{}: the communicator is made when the group ends that it was asked for in. Call "
+                      "ncclGroupEnd first, then work on it, in another group if in one",
+                      function));
     case State::starting:
       break;
   }
-  throw Error(ncclInvalidArgument,
-              fmt::format("{}: the communicator is still being made. Outside a group, wait until "
-                          "ncclCommGetAsyncError no longer says ncclInProgress; ncclCommAbort may be called",
-                          function));
+  throw Error(
+      ncclInvalidArgument,
+      fmt::format("{}: the communicator is still being made. Wait until ncclCommGetAsyncError no longer "
+                  "says ncclInProgress; ncclCommAbort may be called",
+                  function));
 }
 
 void CommHandle::requireMade() const {
@@ -155,14 +195,15 @@ void CommHandle::requireMade() const {
 
 ncclResult_t CommHandle::asyncError() const {
   const State state = state_.load(std::memory_order_acquire);
-  if (state == State::starting) return ncclInProgress;
+  if (state <= State::starting) return ncclInProgress;
   if (state == State::failed) return error_->code();
   if (const ncclResult_t failure = communicator_->asyncError(); failure != ncclSuccess) return failure;
-  return in_background_.load(std::memory_order_acquire) != 0 ? ncclInProgress : ncclSuccess;
+  return isInBackground() || isFinalizing() ? ncclInProgress : ncclSuccess;
 }
 
 ncclResult_t makeCommunicators(std::vector<CommInit> inits) {
   if (inits.empty()) return ncclSuccess;
+  for (const CommInit& init : inits) init.handle->start();
   if (std::ranges::none_of(inits, &CommInit::is_blocking)) {
     for (const CommInit& init : inits) makeInBackground(init);
     return ncclInProgress;

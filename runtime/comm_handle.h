@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -35,7 +36,9 @@ class CommHandle {
   void become(std::unique_ptr<Communicator> communicator);
   void fail(const Error& error);
 
-  bool isStarting() const { return state_.load(std::memory_order_acquire) == State::starting; }
+  /// Its making begins; before, a group holds it.
+  void start() { state_.store(State::starting, std::memory_order_release); }
+  bool isStarting() const { return state_.load(std::memory_order_acquire) <= State::starting; }
 
   /// The communicator; lives as long as the handle object. Throws Error(ncclInvalidArgument) while it is
   /// being made, or something is done with it in the background; and what made it fail if it did.
@@ -51,25 +54,32 @@ class CommHandle {
   /// rank, or ncclSuccess.
   ncclResult_t asyncError() const;
 
-  /// Something is done with it in the background: asyncError() says ncclInProgress in between.
-  void beginInBackground() { in_background_.fetch_add(1, std::memory_order_acq_rel); }
-  void endInBackground() { in_background_.fetch_sub(1, std::memory_order_acq_rel); }
+  /// Others are made out of it in the background: asyncError() says ncclInProgress in between.
+  void beginInBackground();
+  void endInBackground();
+  bool isInBackground() const { return in_background_.load(std::memory_order_acquire) != 0; }
+  /// While something goes on in the background, keeps `ending`, which endInBackground() will call, and
+  /// returns true. What it throws is said as the process's last error.
+  bool afterBackground(std::function<void()> ending);
 
   /// Ends the use of one that is still being made.
   void abandon();
 
  private:
-  enum class State { starting, ready, failed };
+  enum class State { recorded, starting, ready, failed };
+
+  bool isFinalizing() const;
 
   const CommConfig config_;
   const int device_;
   const std::uint32_t forks_;  ///< of the process, when it was made
-  std::mutex mutex_;           ///< orders abandon() and become()
+  std::mutex mutex_;           ///< orders abandon() and become(); and what comes after the background
   bool abandoned_ = false;
-  std::atomic<State> state_{State::starting};  ///< stored with release after what it tells of
+  std::atomic<State> state_{State::recorded};  ///< stored with release after what it tells of
   std::unique_ptr<Communicator> communicator_;
   std::optional<Error> error_;
-  std::atomic<int> in_background_{0};
+  std::atomic<int> in_background_{0};  ///< written under the mutex
+  std::deque<std::function<void()>> after_background_;
 };
 
 /// A communicator that is to be made.

@@ -1,5 +1,6 @@
 #include "runtime/group.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -17,6 +18,11 @@ void Group::fail(const Error& error) {
 void Group::add(const std::shared_ptr<Communicator>& communicator, const Task& task, const Placement& place) {
   if (content_.batch == nullptr) content_.batch = std::make_shared<Batch>();
   content_.batch->add(communicator, task, place);
+}
+
+bool Group::makesOutOf(const CommHandle& parent) const {
+  return std::ranges::any_of(content_.inits,
+                             [&parent](const CommInit& init) { return init.parent.get() == &parent; });
 }
 
 std::optional<Group::Content> Group::leave(const char* function) {

@@ -35,6 +35,8 @@ class Group {
 
   void add(const std::shared_ptr<Communicator>& communicator, const Task& task, const Placement& place);
   void add(CommInit init) { content_.inits.push_back(std::move(init)); }
+  /// Whether it holds a split or shrink of the communicator.
+  bool makesOutOf(const CommHandle& parent) const;
   void addEnding(std::function<ncclResult_t()> ending) { content_.endings.push_back(std::move(ending)); }
 
  private:

@@ -180,8 +180,14 @@ typedef enum {
 } ncclScalarResidence_t;
 
 // Every function returns ncclSuccess or says what failed; ncclGetLastError then has the words.
-// An ncclInvalidArgument leaves the communicator usable. After any other error only ncclCommGetAsyncError,
-// ncclCommAbort and ncclCommDestroy are of use on it.
+// A call that is refused changes nothing, and the communicator stays usable: every ncclInvalidArgument, and
+// the ncclInvalidUsage of what cannot be called like this (a function that is not supported, a second thread
+// at once, a group that does not fit together). What goes wrong while an operation is carried out stays: the
+// calls of the ranks differ (also ncclInvalidUsage), ncclRemoteError, ncclSystemError, ncclInternalError,
+// ncclUnhandledCudaError. ncclCommGetAsyncError tells which it was. While that says ncclSuccess the
+// communicator is usable; else every operation on it fails, on all ranks, and it can be asked, revoked,
+// shrunk with NCCL_SHRINK_ABORT, aborted and destroyed. A split or shrink that fails leaves its parent as it
+// is.
 //
 // One communicator is used by one thread at a time; different communicators are independent.
 // ncclCommAbort may be called from any thread. What one thread calls between ncclGroupStart and ncclGroupEnd
@@ -239,7 +245,8 @@ ncclResult_t pncclCommFinalize(ncclComm_t comm);
 
 /// Waits for the work that is queued on streams, then frees the communicator. NULL is accepted; a handle that
 /// is already destroyed is ncclInvalidArgument. Data that no call of this rank received is ncclInvalidUsage:
-/// the ranks' calls differed; the communicator is freed all the same.
+/// the ranks' calls differed; the communicator is freed all the same. While it is split or shrunk in the
+/// background the handle ends at once, and the communicator after that.
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t pncclCommDestroy(ncclComm_t comm);
 
@@ -258,6 +265,7 @@ ncclResult_t pncclCommRevoke(ncclComm_t comm, int revokeFlags);
 /// rank in `comm`. All ranks of `comm` call it; one that gives NCCL_SPLIT_NOCOLOR gets NULL. With config NULL
 /// the configuration of `comm` is taken over. Where `comm` is non-blocking it returns ncclInProgress:
 /// *newcomm is a communicator that is still being made, and `comm` is in progress until the split is done.
+/// One split or shrink of a communicator at a time: a second one in a group is ncclInvalidUsage.
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config);
 ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm, ncclConfig_t* config);
 

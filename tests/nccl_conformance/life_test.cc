@@ -130,6 +130,28 @@ TEST_P(Life, MadeAndEndedInTheBackground) {
   });
 }
 
+/// In one group: the child is made, then the parent ends.
+TEST_P(Life, SplitAndDestroyedInOneGroup) {
+  if (!isTutti()) GTEST_SKIP() << "NCCL does both at once";
+  const ncclUniqueId id = newId();
+  runThreads(GetParam(), [&](int rank) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    ncclComm_t comm = nullptr;
+    checkBackground(ncclCommInitRankConfig(&comm, GetParam(), id, rank, &config), comm,
+                    "ncclCommInitRankConfig");
+    ncclComm_t child = nullptr;
+    CHECK_NCCL(ncclGroupStart());
+    CHECK_NCCL(ncclCommSplit(comm, 0, 0, &child, nullptr));
+    CHECK_NCCL(ncclCommDestroy(comm));
+    checkBackground(ncclGroupEnd(), child, "ncclGroupEnd");
+    int count = 0;
+    CHECK_NCCL(ncclCommCount(child, &count));
+    EXPECT_EQ(count, GetParam());
+    CHECK_NCCL(ncclCommDestroy(child));
+  });
+}
+
 /// Nobody comes; the one that waits is let go.
 TEST(LifeOfOne, AbortedWhileItIsMade) {
   if (mostRanks() < 2) GTEST_SKIP() << "needs two ranks";
