@@ -81,12 +81,12 @@ struct NetDetails {
 struct TopologyNode {
   TopologyKind kind = TopologyKind::pci_bridge;
   int parent = kNoNode;  ///< what it hangs at; a NUMA node hangs at nothing, nor does an NVSwitch without PCI
-  std::string bus_id;    ///< "0000:3b:00.0", lower case; empty: not by PCI
-  PciIdentity pci;
-  PciLink link;    ///< to the parent
-  CpuDetails cpu;  ///< of a numa_node
-  GpuDetails gpu;  ///< of a gpu
-  NetDetails net;  ///< of a net
+  std::string bus_id = {};  ///< "0000:3b:00.0", lower case; empty: not by PCI
+  PciIdentity pci = {};
+  PciLink link = {};    ///< to the parent
+  CpuDetails cpu = {};  ///< of a numa_node
+  GpuDetails gpu = {};  ///< of a gpu
+  NetDetails net = {};  ///< of a net
 
   friend bool operator==(const TopologyNode&, const TopologyNode&) = default;
 };
