@@ -42,12 +42,12 @@ struct PciIdentity {
 };
 
 struct CpuDetails {
-  int numa = 0;                          ///< the system's number of the node
-  int package = -1;                      ///< socket; -1: unknown
-  std::vector<int> cpus;                 ///< the system's numbers, ascending
-  std::vector<std::vector<int>> caches;  ///< of those, which share a last-level cache; empty: unknown
-  std::string architecture;              ///< "x86_64", "arm64", "ppc64"
-  std::string vendor;                    ///< "AuthenticAMD"
+  int numa = 0;                               ///< the system's number of the node
+  int package = -1;                           ///< socket; -1: unknown
+  std::vector<int> cpus = {};                 ///< the system's numbers, ascending
+  std::vector<std::vector<int>> caches = {};  ///< of those, which share a last-level cache; empty: unknown
+  std::string architecture = {};              ///< "x86_64", "arm64", "ppc64"
+  std::string vendor = {};                    ///< "AuthenticAMD"
   int family = 0;
   int model = 0;
 
@@ -59,13 +59,13 @@ struct GpuDetails {
   int compute_capability = 0;    ///< 80 for 8.0; 0: unknown
   int rank = -1;                 ///< who uses it; -1: nobody
   bool reached_by_rdma = false;  ///< GPUDirect RDMA
-  std::string model;
+  std::string model = {};
 
   friend bool operator==(const GpuDetails&, const GpuDetails&) = default;
 };
 
 struct NetDetails {
-  std::string name;        ///< "mlx5_0", "eth0"
+  std::string name = {};   ///< "mlx5_0", "eth0"
   int device = -1;         ///< number among the ports of the host
   int port = 0;            ///< of an RDMA device, from 1; 0: a network interface
   double mbits_per_s = 0;  ///< 0: unknown
