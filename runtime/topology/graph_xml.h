@@ -9,12 +9,14 @@
 
 namespace tutti {
 
-/// For one host's shape. `seats` as the cluster has them: "gpu dev" is the GPU's CUDA number, or where that
-/// is not known the place among the host's GPUs. Throws FileError, also for a channel that visits a GPU twice
-/// or leaves one out, and for numbers of devices that are not there. Patterns of NCCL that Tutti has not
-/// (CollNet, NVLS) are left out.
+/// Those with id 0 (rings) and 1 (trees); CollNet's and NVLS's are left out. For one host's shape, with
+/// `seats` as the cluster has them. <gpu dev> is the GPU's CUDA number, <net dev> the port's; where seats (or
+/// ports) have none of their own, the place among them. Throws FileError, also for a channel that visits a
+/// seat twice or leaves one out, and for numbers of devices that are not there.
 std::vector<ChannelGraph> readGraphXml(std::string_view text, const std::string& name,
                                        const Topology& topology, const std::vector<int>& seats);
+
+/// What readGraphXml reads to the same.
 std::string writeGraphXml(const std::vector<ChannelGraph>& graphs, const Topology& topology,
                           const std::vector<int>& seats);
 

@@ -1,0 +1,145 @@
+#include "runtime/topology/graph_xml.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "runtime/topology/file_error.h"
+#include "tests/topology/builders.h"
+
+namespace tutti {
+namespace {
+
+/// Two GPUs, numbered 7 and 3, and two ports, numbered 0 and 1.
+class GraphXml : public ::testing::Test {
+ protected:
+  GraphXml() {
+    test::HostBuilder builder;
+    const int numa = builder.numaNode("AuthenticAMD", 25, 1);
+    seats_ = {builder.gpu(numa, test::kGen4x16, 80), builder.gpu(numa, test::kGen4x16, 80)};
+    ports_ = {builder.nic(numa, test::kGen4x16, 200000), builder.nic(numa, test::kGen4x16, 200000)};
+    builder.topology.nodes[static_cast<std::size_t>(seats_[0])].gpu.device = 7;
+    builder.topology.nodes[static_cast<std::size_t>(seats_[1])].gpu.device = 3;
+    topology_ = std::move(builder.topology);
+  }
+
+  std::vector<ChannelGraph> read(const std::string& text) const {
+    return readGraphXml(text, "g", topology_, seats_);
+  }
+  std::string errorOf(const std::string& text) const {
+    try {
+      read(text);
+    } catch (const FileError& error) {
+      return error.what();
+    }
+    return "none";
+  }
+  std::string errorOfChannel(const std::string& inside) const {
+    return errorOf("<graphs version=\"1\">\n<graph id=\"0\" pattern=\"4\">\n<channel>" + inside +
+                   "</channel></graph></graphs>");
+  }
+
+  Topology topology_;
+  std::vector<int> seats_;
+  std::vector<int> ports_;
+};
+
+TEST_F(GraphXml, EverythingIsRead) {
+  const auto graphs = read(R"(<graphs version="1">
+  <graph id="0" pattern="4" crossnic="1" nchannels="2" speedintra="20.5" speedinter="12" latencyinter="0" typeintra="NVL" typeinter="PIX" samechannels="0">
+    <channel><net dev="1"/><gpu dev="3" rank="1"/><gpu dev="7" rank="0"/><net dev="0"/></channel>
+    <channel><net dev="0"/><gpu dev="7" rank="0"/><gpu dev="3" rank="1"/><net dev="0"/></channel>
+  </graph>
+  <graph id="1" pattern="3" speedintra="3"><channel><gpu dev="7"/><gpu dev="3"/></channel></graph>
+  <graph id="2" pattern="3"><channel><gpu dev="99"/></channel></graph>
+  <graph id="3" pattern="5"><channel/></graph>
+</graphs>)");
+  ASSERT_EQ(graphs.size(), 2U);
+  ChannelGraph ring;
+  ring.pattern = ChannelPattern::ring;
+  ring.channels = {{ports_[1], ports_[0], {1, 0}}, {ports_[0], ports_[0], {0, 1}}};
+  ring.intra_gbytes_per_s = 20.5;
+  ring.inter_gbytes_per_s = 12;
+  ring.intra_class = PathClass::nvl;
+  ring.inter_class = PathClass::pix;
+  ring.crosses_nics = true;
+  ring.same_channels = false;
+  EXPECT_EQ(graphs[0], ring);
+  EXPECT_EQ(graphs[1].pattern, ChannelPattern::tree);
+  EXPECT_EQ(graphs[1].channels, (std::vector<HostChannel>{{kNoNode, kNoNode, {0, 1}}}));
+  EXPECT_EQ(graphs[1].intra_class, PathClass::sys);
+}
+
+TEST_F(GraphXml, WhatIsWrittenIsReadBack) {
+  ChannelGraph tree;
+  tree.pattern = ChannelPattern::balanced_tree;
+  tree.channels = {{ports_[1], ports_[0], {1, 0}}, {kNoNode, kNoNode, {0, 1}}};
+  tree.intra_gbytes_per_s = 0.1;
+  tree.was_cut_short = true;
+  ChannelGraph ring = tree;
+  ring.pattern = ChannelPattern::ring;
+  ring.inter_class = PathClass::phb;
+  EXPECT_EQ(read(writeGraphXml({ring, tree}, topology_, seats_)), (std::vector<ChannelGraph>{ring, tree}));
+  EXPECT_EQ(writeGraphXml({tree}, topology_, seats_), R"(<graphs version="1">
+  <graph id="1" pattern="1" crossnic="0" nchannels="2" speedintra="0.1" speedinter="0" latencyinter="0" typeintra="DIS" typeinter="DIS" samechannels="1" cutshort="1">
+    <channel>
+      <net dev="1" />
+      <gpu dev="3" />
+      <gpu dev="7" />
+      <net dev="0" />
+    </channel>
+    <channel>
+      <gpu dev="7" />
+      <gpu dev="3" />
+    </channel>
+  </graph>
+</graphs>
+)");
+}
+
+TEST_F(GraphXml, SeatsWithoutNumbersOfTheirOwnGoByPlace) {
+  const std::vector<int> numa_seats = {0, 0, 0};
+  const auto graphs = readGraphXml(
+      R"(<graphs><graph id="0" pattern="4"><channel><gpu dev="2"/><gpu dev="0"/><gpu dev="1"/></channel></graph></graphs>)",
+      "g", topology_, numa_seats);
+  EXPECT_EQ(graphs.at(0).channels.at(0).order, (std::vector<int>{2, 0, 1}));
+  EXPECT_EQ(readGraphXml(writeGraphXml(graphs, topology_, numa_seats), "g", topology_, numa_seats), graphs);
+}
+
+TEST_F(GraphXml, WrongFilesAreRefusedWithLineAndReason) {
+  EXPECT_EQ(errorOf("<system/>"), "g:1: <system>, expected <graphs>");
+  EXPECT_EQ(errorOf("<graphs version=\"3\"/>"),
+            "g:1: attribute \"version\" of <graphs> is \"3\", expected 1, the only one there is");
+  EXPECT_EQ(errorOf("<graphs><graph pattern=\"4\"/></graphs>"),
+            "g:1: attribute \"id\" of <graph> is \"\", expected 0 for rings or 1 for trees");
+  EXPECT_EQ(errorOf("<graphs><graph id=\"0\"/></graphs>"),
+            "g:1: attribute \"pattern\" of <graph> is \"\", expected 1 to 4");
+  EXPECT_EQ(errorOf("<graphs><graph id=\"0\" pattern=\"1\"/></graphs>"),
+            "g:1: attribute \"pattern\" of <graph> is \"1\", expected 4 (ring) for id 0");
+  EXPECT_EQ(errorOf("<graphs><graph id=\"0\" pattern=\"4\"/>\n<graph id=\"0\" pattern=\"4\"/></graphs>"),
+            "g:2: a second graph of id 0");
+  EXPECT_EQ(errorOf("<graphs><graph id=\"0\" pattern=\"4\" typeintra=\"FAST\"/></graphs>"),
+            "g:1: attribute \"typeintra\" of <graph> is \"FAST\", expected a class of paths such as NVL, PIX "
+            "or SYS");
+  EXPECT_EQ(errorOf("<graphs><graph id=\"0\" pattern=\"4\" nchannels=\"1\"/></graphs>"),
+            "g:1: attribute \"nchannels\" of <graph> is \"1\", expected 0, as many as there are");
+  EXPECT_EQ(errorOfChannel("<gpu dev=\"3\"/>"), "g:3: the channel leaves out GPU 7");
+  EXPECT_EQ(errorOfChannel("<gpu dev=\"3\"/>\n<gpu dev=\"3\"/>"), "g:4: the channel visits GPU 3 twice");
+  EXPECT_EQ(
+      errorOfChannel("<gpu dev=\"0\"/>"),
+      "g:3: attribute \"dev\" of <gpu> is \"0\", expected the number of one of the 2 GPUs of this host");
+  EXPECT_EQ(errorOfChannel("<gpu/>"),
+            "g:3: attribute \"dev\" of <gpu> is \"\", expected the number of one of the 2 GPUs of this host");
+  EXPECT_EQ(
+      errorOfChannel("<net dev=\"2\"/>"),
+      "g:3: attribute \"dev\" of <net> is \"2\", expected the number of one of the 2 ports of this host");
+  EXPECT_EQ(errorOfChannel("<net dev=\"0\"/><gpu dev=\"3\"/><gpu dev=\"7\"/>"),
+            "g:3: a port at one end of the channel only");
+  EXPECT_EQ(errorOfChannel("<net dev=\"0\"/><net dev=\"0\"/>"),
+            "g:3: a second port at one end of the channel");
+  EXPECT_EQ(errorOfChannel("<net dev=\"0\"/><gpu dev=\"3\"/><net dev=\"0\"/><gpu dev=\"7\"/>"),
+            "g:3: a GPU after the port that the channel leaves by");
+}
+
+}  // namespace
+}  // namespace tutti
