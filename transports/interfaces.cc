@@ -6,7 +6,6 @@
 #include <net/if.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -15,6 +14,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "runtime/core/interface_names.h"
 #include "transports/socket_address.h"
 #include "tutti/error.h"
 
@@ -102,11 +102,6 @@ std::size_t entryOf(const Rules& rules, const Interface& interface) {
   const auto found =
       std::ranges::find_if(rules.rules, [&](const Rule& rule) { return matches(rule, interface); });
   return found == rules.rules.end() ? kNoEntry : static_cast<std::size_t>(found - rules.rules.begin());
-}
-
-bool isBridgeOfContainers(const std::string& name) {
-  constexpr std::array<std::string_view, 4> kPrefixes{"docker", "virbr", "veth", "br-"};
-  return std::ranges::any_of(kPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 /// Why an address is not taken; "" when it may be.

@@ -1,4 +1,4 @@
-// What this machine shows of itself: hwloc, sysfs, NVML, CUDA.
+// What this machine shows of itself: sysfs, NVML, CUDA.
 #pragma once
 
 #include <filesystem>
@@ -9,11 +9,17 @@
 namespace tutti {
 
 struct DiscoveryOptions {
-  std::filesystem::path system = "/sys";  ///< where sysfs is; tests have their own
-  bool with_gpus = true;                  ///< ask CUDA and NVML
+  std::filesystem::path system = "/sys";            ///< where sysfs is; tests have their own
+  std::filesystem::path cpuinfo = "/proc/cpuinfo";  ///< the same
+  bool with_gpus = true;                            ///< ask CUDA and NVML
+  std::string nvml = "libnvidia-ml.so.1";           ///< by which name NVML is opened
 };
 
 /// Never throws for what a machine hides: what could not be seen is in Topology::unseen.
 Topology discoverTopology(const DiscoveryOptions& options = {});
+
+/// What a file told of this machine (NCCL_TOPO_FILE), with what files leave out: the ports of its cards, and
+/// of its GPUs compute capability, CUDA's numbers and NVLinks. Adds no devices.
+Topology completeTopology(Topology topology, const DiscoveryOptions& options = {});
 
 }  // namespace tutti

@@ -1,0 +1,86 @@
+#include "runtime/topology/discovery.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "runtime/topology/gpus.h"
+#include "runtime/topology/sysfs.h"
+#include "runtime/topology/topology_builder.h"
+
+namespace tutti {
+namespace {
+
+/// The nodes for which `keeps` holds. A node that is kept hangs at one that is kept.
+Topology selected(const Topology& topology, const std::function<bool(int)>& keeps) {
+  Topology result{.nodes = {}, .nvlinks = {}, .peer_switches = {}, .unseen = topology.unseen};
+  std::vector<int> places(topology.nodes.size(), kNoNode);
+  const auto place = [&places](int node) {
+    return node == kNoNode ? kNoNode : places[static_cast<std::size_t>(node)];
+  };
+  for (std::size_t i = 0; i < topology.nodes.size(); ++i) {
+    if (!keeps(static_cast<int>(i))) continue;
+    places[i] = static_cast<int>(result.nodes.size());
+    result.nodes.push_back(topology.nodes[i]);
+    result.nodes.back().parent = place(topology.nodes[i].parent);
+  }
+  for (NvLinks links : topology.nvlinks) {
+    links.from = place(links.from);
+    links.to = place(links.to);
+    if (links.from != kNoNode && links.to != kNoNode) result.nvlinks.push_back(links);
+  }
+  for (const PeerSwitches& pair : topology.peer_switches) {
+    if (place(pair.a) != kNoNode && place(pair.b) != kNoNode)
+      result.peer_switches.push_back({place(pair.a), place(pair.b)});
+  }
+  return result;
+}
+
+/// Without switches and cards that lead to no GPU and no port.
+Topology trimmed(const Topology& topology) {
+  std::vector<bool> matters(topology.nodes.size());
+  for (std::size_t i = topology.nodes.size(); i-- > 0;) {
+    const TopologyNode& node = topology.nodes[i];
+    const bool leads = node.kind == TopologyKind::pci_bridge || node.kind == TopologyKind::nic;
+    matters[i] = matters[i] || !leads;
+    if (matters[i] && node.parent != kNoNode) matters[static_cast<std::size_t>(node.parent)] = true;
+  }
+  return selected(topology, [&matters](int node) { return matters[static_cast<std::size_t>(node)]; });
+}
+
+/// CPUs and the PCI tree.
+Topology seen(const DiscoveryOptions& options) {
+  Topology topology;
+  addCpus(topology, options.system, options.cpuinfo);
+  return topology;
+}
+
+void complete(Topology& topology, const DiscoveryOptions& options, bool only_known) {
+  addPorts(topology, options.system, only_known);
+  if (options.with_gpus) addGpus(topology, options, only_known);
+  fillPci(topology, options.system);
+  topology = trimmed(topology);
+  for (TopologyNode& node : topology.nodes) {
+    if (node.gpu.device < 0) node.gpu.device = kUnnumbered;
+    if (node.net.device < 0) node.net.device = kUnnumbered;
+  }
+  TopologyBuilder builder;
+  builder.topology = std::move(topology);
+  builder.complete();
+  topology = std::move(builder.topology);
+}
+
+}  // namespace
+
+Topology discoverTopology(const DiscoveryOptions& options) {
+  Topology topology = seen(options);
+  addPciDevices(topology, options.system);
+  complete(topology, options, false);
+  return topology;
+}
+
+Topology completeTopology(Topology topology, const DiscoveryOptions& options) {
+  complete(topology, options, true);
+  return topology;
+}
+
+}  // namespace tutti
