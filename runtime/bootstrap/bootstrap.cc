@@ -16,8 +16,28 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// A value in a Gather message: whose it is, then its bytes.
-using EntryRank = std::int32_t;
+/// A value in a Gather message: this, then its bytes. In a Gathered message the values are in the order of
+/// ranks.
+struct Entry {
+  std::int32_t rank = 0;
+  std::uint32_t bytes = 0;
+};
+
+/// Takes a value off the front of `values`; false where they are cut off.
+bool takeValue(std::span<const std::uint8_t>& values, Entry& entry, std::span<const std::uint8_t>& value) {
+  if (values.size() < sizeof(entry)) return false;
+  std::memcpy(&entry, values.data(), sizeof(entry));
+  values = values.subspan(sizeof(entry));
+  if (values.size() < entry.bytes) return false;
+  value = values.first(entry.bytes);
+  values = values.subspan(entry.bytes);
+  return true;
+}
+
+void append(Bytes& values, const Entry& entry, std::span<const std::uint8_t> value) {
+  values.insert(values.end(), bytesOf(entry).begin(), bytesOf(entry).end());
+  values.insert(values.end(), value.begin(), value.end());
+}
 
 }  // namespace
 
@@ -34,9 +54,9 @@ Bootstrap::Bootstrap(const UniqueId& id, int nranks, int rank, const NetworkSett
                         .deadline = deadline,
                         .check = check})) {}
 
-Bytes Bootstrap::gatherBytes(std::span<const std::uint8_t> mine) {
+std::vector<Bytes> Bootstrap::allGatherBytes(std::span<const std::uint8_t> mine) {
   try {
-    Bytes all = gather(mine);
+    std::vector<Bytes> all = gather(mine);
     is_whole_ = true;
     return all;
   } catch (const Error& error) {
@@ -47,34 +67,29 @@ Bytes Bootstrap::gatherBytes(std::span<const std::uint8_t> mine) {
 
 /// Up: every rank sends one message with the values of all ranks below it. Down: rank 0's message with the
 /// values of all. 2 log16(n) hops.
-Bytes Bootstrap::gather(std::span<const std::uint8_t> mine) {
-  const std::size_t entry_bytes = sizeof(EntryRank) + mine.size();
-  if (entry_bytes * static_cast<std::size_t>(nranks_) >= SecureChannel::kMaxMessage) {
-    throw Error(ncclInternalError, fmt::format("values of {} bytes of {} ranks are too many for one message",
-                                               mine.size(), nranks_));
-  }
+std::vector<Bytes> Bootstrap::gather(std::span<const std::uint8_t> mine) {
   const auto children = treeChildren(rank_, nranks_);
-  const EntryRank self = rank_;
-  Bytes entries(bytesOf(self).begin(), bytesOf(self).end());
-  entries.insert(entries.end(), mine.begin(), mine.end());
+  Bytes entries;
+  append(entries, {rank_, static_cast<std::uint32_t>(mine.size())}, mine);
   for (const int child : children) {
     const Bytes received = await(child, MessageType::gather);
-    addEntries(entries, payloadOf(received), entry_bytes, child);
+    const auto payload = payloadOf(received);
+    entries.insert(entries.end(), payload.begin(), payload.end());
+  }
+  if (entries.size() >= SecureChannel::kMaxMessage) {
+    throw Error(ncclInternalError, fmt::format("rank {}: {} bytes of values are too many for one message",
+                                               rank_, entries.size()));
   }
   Bytes down;
   if (rank_ == 0) {
-    down = message(MessageType::gathered, sorted(entries, mine.size()));
+    down = message(MessageType::gathered, sorted(entries));
   } else {
     joined_.tree.send(treeParent(rank_), message(MessageType::gather, entries));
     down = await(treeParent(rank_), MessageType::gathered);
   }
   for (const int child : children) joined_.tree.send(child, down);
   flush();
-  down.erase(down.begin());
-  if (down.size() == mine.size() * static_cast<std::size_t>(nranks_)) return down;
-  throw Error(ncclInternalError,
-              fmt::format("rank {} got {} bytes of all ranks where {} were expected", rank_, down.size(),
-                          mine.size() * static_cast<std::size_t>(nranks_)));
+  return valuesOf(payloadOf(down));
 }
 
 Bytes Bootstrap::await(int neighbour, MessageType type) {
@@ -112,34 +127,51 @@ void Bootstrap::requireTime(int neighbour) const {
                   rank_, joined_.tree.describe(neighbour), endpoint_));
 }
 
-void Bootstrap::addEntries(Bytes& entries, std::span<const std::uint8_t> more, std::size_t entry_bytes,
-                           int neighbour) const {
-  if (more.empty() || more.size() % entry_bytes != 0) {
-    throw Error(ncclInternalError, fmt::format("{} sent {} bytes where values of {} bytes were expected",
-                                               joined_.tree.describe(neighbour), more.size(), entry_bytes));
-  }
-  entries.insert(entries.end(), more.begin(), more.end());
-}
-
-Bytes Bootstrap::sorted(std::span<const std::uint8_t> entries, std::size_t value_bytes) const {
-  const std::size_t entry_bytes = sizeof(EntryRank) + value_bytes;
-  Bytes all(static_cast<std::size_t>(nranks_) * value_bytes);
+Bytes Bootstrap::sorted(std::span<const std::uint8_t> entries) const {
+  std::vector<std::span<const std::uint8_t>> values(static_cast<std::size_t>(nranks_));
   std::vector<bool> seen(static_cast<std::size_t>(nranks_), false);
   std::size_t count = 0;
-  for (; !entries.empty(); entries = entries.subspan(entry_bytes), ++count) {
-    EntryRank rank = 0;
-    std::memcpy(&rank, entries.data(), sizeof(rank));
-    if (rank < 0 || rank >= nranks_ || seen[static_cast<std::size_t>(rank)]) {
+  for (; !entries.empty(); ++count) {
+    Entry entry;
+    std::span<const std::uint8_t> value;
+    if (!takeValue(entries, entry, value))
+      throw Error(ncclInternalError, "rank 0 got a value that is cut off");
+    const auto rank = static_cast<std::size_t>(entry.rank);
+    if (entry.rank < 0 || entry.rank >= nranks_ || seen[rank]) {
       throw Error(ncclInternalError,
-                  fmt::format("rank 0 got a value of rank {} of {} that is not due", rank, nranks_));
+                  fmt::format("rank 0 got a value of rank {} of {} that is not due", entry.rank, nranks_));
     }
-    seen[static_cast<std::size_t>(rank)] = true;
-    const auto value = entries.subspan(sizeof(rank), value_bytes);
-    std::ranges::copy(
-        value, all.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(rank) * value_bytes));
+    seen[rank] = true;
+    values[rank] = value;
   }
-  if (count == seen.size()) return all;
-  throw Error(ncclInternalError, fmt::format("rank 0 got values of {} ranks of {}", count, nranks_));
+  if (count != seen.size())
+    throw Error(ncclInternalError, fmt::format("rank 0 got values of {} ranks of {}", count, nranks_));
+  Bytes all;
+  for (std::size_t rank = 0; rank < values.size(); ++rank) {
+    append(all, {static_cast<std::int32_t>(rank), static_cast<std::uint32_t>(values[rank].size())},
+           values[rank]);
+  }
+  return all;
+}
+
+std::vector<Bytes> Bootstrap::valuesOf(std::span<const std::uint8_t> all) const {
+  std::vector<Bytes> values;
+  while (!all.empty()) {
+    Entry entry;
+    std::span<const std::uint8_t> value;
+    if (!takeValue(all, entry, value) || entry.rank != std::ssize(values)) break;
+    values.emplace_back(value.begin(), value.end());
+  }
+  if (all.empty() && std::ssize(values) == nranks_) return values;
+  throw Error(ncclInternalError,
+              fmt::format("rank {} got values of {} ranks of {}, then {} bytes that are none", rank_,
+                          values.size(), nranks_, all.size()));
+}
+
+void Bootstrap::requireSize(const Bytes& value, std::size_t bytes, std::size_t rank) {
+  if (value.size() == bytes) return;
+  throw Error(ncclInternalError,
+              fmt::format("rank {} gave {} bytes where {} were expected", rank, value.size(), bytes));
 }
 
 /// What was sent is gone before this rank turns to other work: those below wait for it.

@@ -31,14 +31,20 @@ class Bootstrap {
   template <class T>
   std::vector<T> allGather(const T& mine) {
     static_assert(std::is_trivially_copyable_v<T>);
-    const Bytes all = gatherBytes({reinterpret_cast<const std::uint8_t*>(&mine), sizeof(T)});
-    std::vector<T> result(all.size() / sizeof(T));
-    std::memcpy(static_cast<void*>(result.data()), all.data(), all.size());
+    const auto all = allGatherBytes({reinterpret_cast<const std::uint8_t*>(&mine), sizeof(T)});
+    std::vector<T> result(all.size());
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      requireSize(all[rank], sizeof(T), rank);
+      std::memcpy(static_cast<void*>(&result[rank]), all[rank].data(), sizeof(T));
+    }
     return result;
   }
 
+  /// The same for values of any length, also none.
+  std::vector<Bytes> allGatherBytes(std::span<const std::uint8_t> mine);
+
   /// Returns once all ranks have called it.
-  void barrier() { gatherBytes({}); }
+  void barrier() { allGatherBytes({}); }
 
   /// Where this rank's listener is, as others reach it.
   const NetAddress& address() const { return joined_.address; }
@@ -64,12 +70,11 @@ class Bootstrap {
   void leave() noexcept;
 
  private:
-  Bytes gatherBytes(std::span<const std::uint8_t> mine);
-  Bytes gather(std::span<const std::uint8_t> mine);
+  std::vector<Bytes> gather(std::span<const std::uint8_t> mine);
   Bytes await(int neighbour, MessageType type);
-  void addEntries(Bytes& entries, std::span<const std::uint8_t> more, std::size_t entry_bytes,
-                  int neighbour) const;
-  Bytes sorted(std::span<const std::uint8_t> entries, std::size_t value_bytes) const;
+  Bytes sorted(std::span<const std::uint8_t> entries) const;
+  std::vector<Bytes> valuesOf(std::span<const std::uint8_t> all) const;
+  static void requireSize(const Bytes& value, std::size_t bytes, std::size_t rank);
   void requireTime(int neighbour) const;
   void hearNews();
   void flush();

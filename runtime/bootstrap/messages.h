@@ -36,7 +36,7 @@ enum class MessageType : std::uint8_t {
 };
 
 /// Raised with every change of the messages, of PeerInfo or of the memory layout of links and board.
-inline constexpr std::uint32_t kProtocolVersion = 3;
+inline constexpr std::uint32_t kProtocolVersion = 4;
 
 /// Stands for the rendezvous where a rank is expected: rank 0's parent.
 inline constexpr std::int32_t kRendezvous = -1;

@@ -57,13 +57,53 @@ void requireGathered(Bootstrap& bootstrap, int nranks, int rank, int round) {
   }
 }
 
+/// Of other lengths for each rank, also none.
+Bytes textOf(int rank) {
+  return Bytes(static_cast<std::size_t>(rank % 5 * 1000), static_cast<std::uint8_t>(rank));
+}
+
+void requireTexts(Bootstrap& bootstrap, int nranks, int rank) {
+  const std::vector<Bytes> all = bootstrap.allGatherBytes(textOf(rank));
+  if (all.size() != static_cast<std::size_t>(nranks)) throw std::runtime_error("wrong number of texts");
+  for (int peer = 0; peer < nranks; ++peer) {
+    if (all[static_cast<std::size_t>(peer)] != textOf(peer)) throw std::runtime_error("wrong text");
+  }
+}
+
 std::vector<std::string> meet(const UniqueId& id, int nranks, const NetworkSettings& network = {}) {
   return test::runThreads(nranks, [&](int rank) {
     Bootstrap bootstrap(id, nranks, rank, network, in(seconds(60)));
     for (int round = 0; round < 3; ++round) requireGathered(bootstrap, nranks, rank, round);
+    requireTexts(bootstrap, nranks, rank);
     bootstrap.barrier();
     bootstrap.leave();
   });
+}
+
+TEST(Values, OfDifferentLengthsAreRefusedWhereOneWasAgreed) {
+  const UniqueId id = open();
+  const auto errors = test::runThreads(2, [&](int rank) {
+    Bootstrap bootstrap(id, 2, rank, {}, in(seconds(60)));
+    if (rank == 0) {
+      bootstrap.allGather(std::int64_t{1});
+    } else {
+      bootstrap.allGather(std::int32_t{1});
+    }
+  });
+  EXPECT_NE(errors[0].find("rank 1 gave 4 bytes where 8 were expected"), std::string::npos) << errors[0];
+  EXPECT_NE(errors[1].find("rank 0 gave 8 bytes where 4 were expected"), std::string::npos) << errors[1];
+}
+
+TEST(Values, ThatAreTooManyForOneMessageFailOnAllRanks) {
+  const UniqueId id = open();
+  const auto errors = test::runThreads(2, [&](int rank) {
+    Bootstrap bootstrap(id, 2, rank, {}, in(seconds(60)));
+    bootstrap.allGatherBytes(Bytes(600000));
+  });
+  for (const std::string& error : errors) {
+    EXPECT_NE(error.find("rank 0: 1200016 bytes of values are too many for one message"), std::string::npos)
+        << error;
+  }
 }
 
 class Tree : public testing::TestWithParam<int> {};
