@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "transports/faulty/faulty_wire.h"
 #include "transports/tcp/tcp_network.h"
 #include "tutti/error.h"
 
@@ -22,7 +21,6 @@ constexpr std::uint32_t kNetworkSlots = 16;
 NetworkWiring::NetworkWiring(Process& process, const Settings& settings, const WiringRequest& request,
                              Wiring& wiring)
     : process_(process), settings_(settings), request_(request), wiring_(wiring) {
-  parseFaults(settings_.network.faults);
   if (settings_.network_choice != NetworkChoice::sockets) {
     ports_ = findRdmaPorts(settings_.rdma);
   } else {

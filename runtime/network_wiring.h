@@ -16,8 +16,7 @@ namespace tutti {
 
 class NetworkWiring {
  public:
-  /// All outlive this. Throws Error(ncclInvalidUsage) where TUTTI_FAULTS is wrong, also on one host, where no
-  /// link would meet a fault.
+  /// All outlive this.
   NetworkWiring(Process& process, const Settings& settings, const WiringRequest& request, Wiring& wiring);
 
   /// Says in `self` what all ranks must know of this rank to choose the network.

@@ -120,13 +120,13 @@ class Wirer {
 
  private:
   void meet() {
-    network_.emplace(process_, settings_, request_, wiring_);
     self_ = describeSelf(process_.token(), settings_.network.host_id);
     // To be on a host of its own is to be reached by the network.
     if (!settings_.uses_shared_memory && request_.gpus == nullptr) self_.host_id = self_.process_token;
     self_.rank = rank_;
     self_.mailbox = mailbox_.address();
     self_.listener = bootstrap_.address();
+    network_.emplace(process_, settings_, request_, wiring_);
     network_->describe(self_);
     self_.links = settings_.links;
     self_.plans = settings_.plans;

@@ -7,14 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <tuple>
 
 #include "runtime/core/interface_names.h"
+#include "runtime/core/interface_rules.h"
 #include "transports/socket_address.h"
 #include "tutti/error.h"
 
@@ -25,94 +24,36 @@ using Family = NetAddress::Family;
 
 constexpr std::size_t kNoEntry = SIZE_MAX;
 
-/// One entry of the list.
-struct Rule {
-  std::string text;
-  bool is_exact = false;
-  std::optional<NetAddress> network;
-  unsigned network_bits = 0;
-};
-
-struct Rules {
-  std::vector<Rule> rules;
-  bool excludes = false;
-};
-
-bool liesIn(const NetAddress& address, const Rule& rule) {
-  if (address.family != rule.network->family) return false;
-  for (unsigned bit = 0; bit < rule.network_bits; ++bit) {
-    const auto mask = static_cast<std::uint8_t>(0x80U >> (bit % 8));
-    if (((address.bytes[bit / 8] ^ rule.network->bytes[bit / 8]) & mask) != 0) return false;
-  }
-  return true;
-}
-
-Rule readRule(std::string_view text, bool is_exact, const std::string& whole) {
-  Rule rule{.text = std::string(text), .is_exact = is_exact, .network = {}, .network_bits = 0};
-  if (text.front() == '=') {
-    rule.text.erase(0, 1);
-    rule.is_exact = true;
-  }
-  const std::size_t slash = rule.text.find('/');
-  if (slash == std::string::npos) return rule;
-  rule.network = parseNumericHost(rule.text.substr(0, slash));
-  const char* end = rule.text.data() + rule.text.size();
-  const auto [stop, error] = std::from_chars(rule.text.data() + slash + 1, end, rule.network_bits);
-  const unsigned most = rule.network && rule.network->family == Family::ipv6 ? 128 : 32;
-  if (!rule.network || error != std::errc{} || stop != end || rule.network_bits > most) {
-    throw Error(ncclInvalidUsage, fmt::format("NCCL_SOCKET_IFNAME=\"{}\": \"{}\" is not a network: expected "
-                                              "one such as 10.0.0.0/8 or fd00::/8",
-                                              whole, rule.text));
-  }
-  return rule;
-}
-
-Rules readRules(const std::string& text) {
-  Rules result;
-  std::string_view rest = text;
-  bool is_exact = false;
-  for (; !rest.empty() && (rest.front() == '^' || rest.front() == '='); rest.remove_prefix(1)) {
-    (rest.front() == '^' ? result.excludes : is_exact) = true;
-  }
-  while (!rest.empty()) {
-    const std::size_t comma = std::min(rest.find(','), rest.size());
-    const std::string_view entry = rest.substr(0, comma);
-    if (!entry.empty()) result.rules.push_back(readRule(entry, is_exact, text));
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-  }
-  return result;
-}
-
 /// A name that an interface has means that one only: "eth1" is not also eth10.
-void preferExactNames(Rules& rules, const std::vector<Interface>& all) {
-  for (Rule& rule : rules.rules) {
+void preferExactNames(InterfaceRules& rules, const std::vector<Interface>& all) {
+  for (InterfaceRule& rule : rules.list) {
     rule.is_exact = rule.is_exact || std::ranges::any_of(all, [&](const Interface& interface) {
-                      return interface.name == rule.text;
+                      return interface.name == rule.name;
                     });
   }
 }
 
-bool matches(const Rule& rule, const Interface& interface) {
-  if (rule.network) return liesIn(interface.address, rule);
-  return rule.is_exact ? interface.name == rule.text : interface.name.starts_with(rule.text);
+bool matches(const InterfaceRule& rule, const Interface& interface) {
+  if (rule.network) return rule.network->contains(interface.address);
+  return rule.is_exact ? interface.name == rule.name : interface.name.starts_with(rule.name);
 }
 
 /// The number of the first entry that matches.
-std::size_t entryOf(const Rules& rules, const Interface& interface) {
+std::size_t entryOf(const InterfaceRules& rules, const Interface& interface) {
   const auto found =
-      std::ranges::find_if(rules.rules, [&](const Rule& rule) { return matches(rule, interface); });
-  return found == rules.rules.end() ? kNoEntry : static_cast<std::size_t>(found - rules.rules.begin());
+      std::ranges::find_if(rules.list, [&](const InterfaceRule& rule) { return matches(rule, interface); });
+  return found == rules.list.end() ? kNoEntry : static_cast<std::size_t>(found - rules.list.begin());
 }
 
 /// Why an address is not taken; "" when it may be.
-std::string refusal(const Interface& interface, std::size_t entry, const Rules& rules,
+std::string refusal(const Interface& interface, std::size_t entry, const InterfaceRules& rules,
                     const NetworkSettings& settings) {
   const Family wanted = settings.family == "AF_INET"    ? Family::ipv4
                         : settings.family == "AF_INET6" ? Family::ipv6
                                                         : interface.address.family;
   if (interface.address.family != wanted) return "NCCL_SOCKET_FAMILY wants the other family";
   if (!interface.is_up) return "down";
-  const bool is_chosen_by_name = !rules.rules.empty() && !rules.excludes;
+  const bool is_chosen_by_name = !rules.list.empty() && !rules.excludes;
   if (rules.excludes && entry != kNoEntry) return "excluded by NCCL_SOCKET_IFNAME";
   if (is_chosen_by_name && entry == kNoEntry) return "not named by NCCL_SOCKET_IFNAME";
   if (!is_chosen_by_name && isBridgeOfContainers(interface.name)) {
@@ -142,7 +83,7 @@ std::vector<Interface> interfacesHere() {
 }
 
 InterfaceChoice chooseInterfaces(const std::vector<Interface>& all, const NetworkSettings& settings) {
-  Rules rules = readRules(settings.interfaces);
+  InterfaceRules rules = parseInterfaceRules(settings.interfaces);
   preferExactNames(rules, all);
   struct Candidate {
     const Interface* interface;

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/core/host_and_port.h"
 #include "runtime/core/net_address.h"
 
 namespace tutti {
@@ -47,14 +48,6 @@ bool isLinkLocal(const NetAddress& address);
 
 /// 0.0.0.0 or [::] of the same family, with the same port.
 NetAddress anyAddress(const NetAddress& like);
-
-struct HostAndPort {
-  std::string host;  ///< without brackets
-  std::uint16_t port = 0;
-};
-
-/// Reads HOST:PORT or [IPv6]:PORT. Throws Error(ncclInvalidUsage) that names `variable`.
-HostAndPort parseHostAndPort(std::string_view text, std::string_view variable);
 
 /// The first address that the system's resolver knows of the host; `family`: AF_INET, AF_INET6 or AF_UNSPEC.
 /// An address that is written as a number is taken whatever its family. Throws Error(ncclSystemError) that

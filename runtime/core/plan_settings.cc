@@ -1,8 +1,8 @@
 // NCCL_ALGO, NCCL_PROTO and TUTTI_PLAN.
 //
-// NCCL's grammar: LIST for all collectives, or FUNCTION:LIST for one, several of them with ; between, the
-// later before the earlier. A LIST is names with commas between, all that are allowed; with ^ before it, all
-// others.
+// NCCL's grammar: LIST for all collectives, or FUNCTION:LIST for one, several of them with ; between, of
+// which only the first may be for all: the others are exceptions. A LIST is names with commas between, all
+// that are allowed; with ^ before it, all others.
 //
 // NCCL knows algorithms that Tutti lacks, and the reverse. Ring is the same in both; NCCL's others stand for
 // all that is not a ring here.
@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "runtime/core/setting_row.h"
 
@@ -36,45 +37,85 @@ std::string collectiveNames() {
   return names;
 }
 
-/// The names of a list, one bit each.
-unsigned readList(const SettingRow& row, std::string_view value, std::string_view list,
-                  std::span<const std::string_view> names) {
+/// A variable whose value is being read, for messages.
+struct Reading {
+  const SettingRow& row;
+  std::string_view value;
+  std::span<const std::string_view> names;
+};
+
+/// `at`: where in the value, from 0.
+[[noreturn]] void refuseAt(const Reading& reading, std::size_t at, std::string_view problem) {
+  const auto names = reading.names;
+  refuse(reading.row, reading.value,
+         fmt::format("names among {}, with commas between, ^ before them for all others, such as \"{}\" or "
+                     "\"allreduce:{};broadcast:^{}\"; at character {}: {}",
+                     fmt::join(names, ", "), names[0], names[0], names[1], at + 1, problem));
+}
+
+/// Calls `take(part, at)` for what stands between separators; `at`: where that begins in the value.
+template <class Take>
+void forEachPart(std::string_view text, char separator, std::size_t at, const Take& take) {
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    const std::string_view part = trimmed(text.substr(begin, end - begin));
+    take(part, at + (part.empty() ? begin : static_cast<std::size_t>(part.data() - text.data())));
+    begin = end + 1;
+  }
+}
+
+/// The names of a list that begins at `at`, one bit each.
+unsigned readList(const Reading& reading, std::string_view list, std::size_t at) {
   const bool excludes = list.starts_with('^');
   if (excludes) list.remove_prefix(1);
-  const unsigned all = (1U << names.size()) - 1;
+  const unsigned all = (1U << reading.names.size()) - 1;
   unsigned named = 0;
-  for (const std::string_view part : split(list, ',')) {
-    const std::size_t at = placeOf(part, names);
-    if (at == names.size()) {
-      refuse(row, value,
-             fmt::format("names among {}, with commas between, ^ before them for all others, such as "
-                         "\"{}\" or \"allreduce:{};broadcast:^{}\"; \"{}\" is none",
-                         fmt::join(names, ", "), names[0], names[0], names[1], part));
-    }
-    named |= 1U << at;
-  }
+  forEachPart(list, ',', at + (excludes ? 1 : 0), [&](std::string_view part, std::size_t where) {
+    if (part.empty()) refuseAt(reading, where, "a name is missing");
+    const std::size_t place = placeOf(part, reading.names);
+    if (place == reading.names.size()) refuseAt(reading, where, fmt::format("\"{}\" is none", part));
+    if ((named >> place & 1U) != 0) refuseAt(reading, where, fmt::format("\"{}\" is there twice", part));
+    named |= 1U << place;
+  });
   const unsigned allowed = excludes ? all & ~named : named;
-  if (allowed == 0) refuse(row, value, "a list that leaves something to choose");
+  if (allowed == 0) refuseAt(reading, at, "the list leaves nothing to choose");
   return allowed;
+}
+
+int collectiveOf(const Reading& reading, std::string_view text, std::size_t at) {
+  for (int i = 0; i < kCollectiveCount; ++i) {
+    if (equalIgnoringCase(text, name(static_cast<Collective>(i)))) return i;
+  }
+  refuseAt(reading, at, fmt::format("before a colon one of {}", collectiveNames()));
 }
 
 /// Calls `take(override, allowed)` for the collectives that each list is about.
 template <class Take>
-void readLists(Settings& settings, const SettingRow& row, std::string_view value,
-               std::span<const std::string_view> names, const Take& take) {
-  for (const std::string_view part : split(value, ';')) {
-    if (part.empty()) continue;
+void readLists(Settings& settings, const Reading& reading, const Take& take) {
+  if (reading.value.empty()) return;
+  unsigned seen = 0;
+  bool is_next = false;
+  forEachPart(reading.value, ';', 0, [&](std::string_view part, std::size_t at) {
+    const bool is_first = !std::exchange(is_next, true);
+    if (part.empty() && !is_first && at == reading.value.size()) return;  // a ; at the end
     const std::size_t colon = part.find(':');
-    const bool is_for_one = colon != std::string_view::npos;
-    const unsigned allowed = readList(row, value, is_for_one ? part.substr(colon + 1) : part, names);
-    bool is_known = !is_for_one;
-    for (int i = 0; i < kCollectiveCount; ++i) {
-      if (is_for_one && !equalIgnoringCase(part.substr(0, colon), name(static_cast<Collective>(i)))) continue;
-      is_known = true;
-      take(settings.plans[static_cast<std::size_t>(i)], allowed);
+    if (colon == std::string_view::npos) {
+      if (part.empty()) refuseAt(reading, at, "a list is missing");
+      if (!is_first) {
+        refuseAt(reading, at,
+                 fmt::format("\"{}\" has no collective and colon before it, as all lists but the first must",
+                             part));
+      }
+      const unsigned allowed = readList(reading, part, at);
+      for (PlanOverride& plan : settings.plans) take(plan, allowed);
+      return;
     }
-    if (!is_known) refuse(row, value, fmt::format("before a colon one of {}", collectiveNames()));
-  }
+    const int collective = collectiveOf(reading, trimmed(part.substr(0, colon)), at);
+    if ((seen >> collective & 1U) != 0) refuseAt(reading, at, "a second list for the same collective");
+    seen |= 1U << collective;
+    take(settings.plans[static_cast<std::size_t>(collective)],
+         readList(reading, trimmed(part.substr(colon + 1)), at + colon + 1));
+  });
 }
 
 }  // namespace
@@ -86,7 +127,7 @@ void readAlgorithms(Settings& settings, const ActingRow& row, std::string_view v
     return;
   }
   constexpr unsigned kRing = 1;
-  readLists(settings, row, value, kAlgorithms, [](PlanOverride& plan, unsigned allowed) {
+  readLists(settings, {row, value, kAlgorithms}, [](PlanOverride& plan, unsigned allowed) {
     plan.algorithm = allowed == kRing         ? Pick::ring
                      : (allowed & kRing) == 0 ? Pick::not_ring
                                               : Pick::automatic;
@@ -95,7 +136,7 @@ void readAlgorithms(Settings& settings, const ActingRow& row, std::string_view v
 
 void readProtocols(Settings& settings, const ActingRow& row, std::string_view value) {
   constexpr unsigned kSimple = 1;
-  readLists(settings, row, value, kProtocols, [](PlanOverride& plan, unsigned allowed) {
+  readLists(settings, {row, value, kProtocols}, [](PlanOverride& plan, unsigned allowed) {
     plan.slots = allowed == kSimple         ? Form::plain
                  : (allowed & kSimple) == 0 ? Form::packets
                                             : Form::automatic;

@@ -4,6 +4,10 @@
 #include <array>
 #include <charconv>
 
+#include "runtime/core/fault_plan.h"
+#include "runtime/core/hca_rule.h"
+#include "runtime/core/host_and_port.h"
+#include "runtime/core/interface_rules.h"
 #include "runtime/core/setting_row.h"
 #include "tutti/error.h"
 
@@ -29,12 +33,12 @@ void readPortRange(Settings& settings, const ActingRow& row, std::string_view va
   }
 }
 
-NetworkChoice networkChoice(const ActingRow& row, std::string_view value, std::vector<std::string>& ignored) {
+NetworkChoice networkChoice(const ActingRow& row, std::string_view value) {
   if (value.empty()) return NetworkChoice::automatic;
   if (equalIgnoringCase(value, "IB")) return NetworkChoice::rdma;
   if (equalIgnoringCase(value, "Socket")) return NetworkChoice::sockets;
-  ignored.emplace_back(row.name);  // a plugin of NCCL's
-  return NetworkChoice::automatic;
+  refuse(row, value,
+         "IB (RDMA) or Socket (TCP), which are all networks that there are: NCCL's plugins are not loaded");
 }
 
 /// MAJOR.MINOR.PATCH, or the code that NCCL makes of it.
@@ -61,7 +65,8 @@ int ncclVersion(const ActingRow& row, std::string_view value) {
 
 /// As NCCL orders them: by number, or by name.
 std::size_t pathLevel(const ActingRow& row, std::string_view value) {
-  constexpr std::string_view kLevels[] = {"LOC", "NVL", "PIX", "PXB", "PHB", "SYS"};
+  constexpr std::string_view kLevels[] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
+                                          "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
   const bool is_number = value.find_first_not_of("0123456789") == std::string_view::npos;
   return is_number ? wholeNumber(row, value, 0, 9) : oneOf(row, value, kLevels);
 }
@@ -169,7 +174,10 @@ constexpr ActingRow kRows[] = {
       "network interfaces to use: names or prefixes, or =NAME for exactly that one, or networks such as "
       "10.0.0.0/8, separated by commas; ^ before them all excludes them; default: the one that leads to the "
       "rendezvous"},
-     [](Settings& s, const ActingRow&, std::string_view v) { s.network.interfaces = v; }},
+     [](Settings& s, const ActingRow&, std::string_view v) {
+       parseInterfaceRules(v);
+       s.network.interfaces = v;
+     }},
     {{"NCCL_SOCKET_FAMILY", "", "AF_INET or AF_INET6: IPv4 or IPv6 only; default either"},
      [](Settings& s, const ActingRow& r, std::string_view v) {
        if (!v.empty() && v != "AF_INET" && v != "AF_INET6") refuse(r, v, "AF_INET or AF_INET6");
@@ -180,7 +188,10 @@ constexpr ActingRow kRows[] = {
     {{"NCCL_COMM_ID", "",
       "HOST:PORT or [IPv6]:PORT where rank 0 listens for the others, instead of an id that is handed around; "
       "needs TUTTI_SECRET_FILE"},
-     [](Settings& s, const ActingRow&, std::string_view v) { s.network.comm_id = v; }},
+     [](Settings& s, const ActingRow& r, std::string_view v) {
+       if (!v.empty()) parseHostAndPort(v, r.name);
+       s.network.comm_id = v;
+     }},
     {{"TUTTI_SECRET_FILE", "",
       "file that only the ranks can read, equal on all hosts, at least 16 bytes: who does not know it cannot "
       "join "
@@ -209,9 +220,7 @@ constexpr ActingRow kRows[] = {
       "network to other hosts: IB (RDMA; an error where it cannot be used) or Socket (TCP); default RDMA "
       "where "
       "every rank has a port"},
-     [](Settings& s, const ActingRow& r, std::string_view v) {
-       s.network_choice = networkChoice(r, v, s.ignored);
-     }},
+     [](Settings& s, const ActingRow& r, std::string_view v) { s.network_choice = networkChoice(r, v); }},
     {{"NCCL_IB_DISABLE", "0", "1: RDMA is not used"},
      [](Settings& s, const ActingRow& r, std::string_view v) {
        if (!flag(r, v)) return;
@@ -222,7 +231,10 @@ constexpr ActingRow kRows[] = {
       "RDMA devices to use: names or prefixes, each perhaps with :PORT, separated by commas; = before them "
       "all: "
       "whole names; ^ before them all: all others; default all ports that are up"},
-     [](Settings& s, const ActingRow&, std::string_view v) { s.rdma.hca = v; }},
+     [](Settings& s, const ActingRow&, std::string_view v) {
+       s.rdma.hca = v;
+       static_cast<void>(HcaRule(s.rdma.hca));
+     }},
     {{"NCCL_IB_GID_INDEX", "-1",
       "entry of the port's GID table; -1: chosen for each pair of ranks, RoCE v2 first, then the same "
       "subnet"},
@@ -235,7 +247,11 @@ constexpr ActingRow kRows[] = {
        s.rdma.address_family = v;
      }},
     {{"NCCL_IB_ADDR_RANGE", "", "network of the GIDs to use, such as 10.0.0.0/8; default any"},
-     [](Settings& s, const ActingRow&, std::string_view v) { s.rdma.address_range = v; }},
+     [](Settings& s, const ActingRow& r, std::string_view v) {
+       if (v.empty()) return;
+       s.rdma.address_range = parseAddressRange(v);
+       if (!s.rdma.address_range) refuse(r, v, "a network such as 10.0.0.0/8 or fd00::/8");
+     }},
     {{"NCCL_IB_TIMEOUT", "16",
       "how long a device waits for an acknowledgement before it sends again: 4.096 us * 2^N"},
      [](Settings& s, const ActingRow& r, std::string_view v) {
@@ -266,8 +282,9 @@ constexpr ActingRow kRows[] = {
       "levels "
       "of NCCL are ignored; default: where devices reach GPU memory, they use it"},
      [](Settings& s, const ActingRow& r, std::string_view v) {
-       s.rdma.gpu_slots = v != "LOC" && v != "0";
-       if (s.rdma.gpu_slots && !v.empty()) s.ignored.emplace_back(r.name);
+       if (v.empty()) return;
+       s.rdma.gpu_slots = pathLevel(r, v) != 0;
+       if (s.rdma.gpu_slots) s.ignored.emplace_back(r.name);
      }},
     {{"NCCL_DMABUF_ENABLE", "1",
       "0: RDMA devices do not reach GPU memory by dma-buf, only by nvidia-peermem"},
@@ -278,7 +295,10 @@ constexpr ActingRow kRows[] = {
       "2.28.9"},
      [](Settings& s, const ActingRow& r, std::string_view v) { s.nccl_version = ncclVersion(r, v); }},
     {{"TUTTI_FAULTS", "", "faults to inject into links to other hosts, for tests; see transports/README.md"},
-     [](Settings& s, const ActingRow&, std::string_view v) { s.network.faults = v; }},
+     [](Settings& s, const ActingRow&, std::string_view v) {
+       parseFaults(v);
+       s.network.faults = v;
+     }},
     {{"NCCL_P2P_DISABLE", "0",
       "1: GPUs do not reach into each other's memory; data goes through pinned host memory"},
      [](Settings& s, const ActingRow& r, std::string_view v) {

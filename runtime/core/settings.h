@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/core/address_range.h"
 #include "runtime/core/log_settings.h"
 #include "runtime/core/plan.h"
 
@@ -46,10 +47,10 @@ enum class NetworkChoice : std::uint8_t {
 
 /// How links by RDMA are made. The names are NCCL's.
 struct RdmaSettings {
-  std::string hca;                 ///< which devices and ports, as written; empty: all that are up
-  int gid_index = -1;              ///< -1: chosen for each pair
-  std::string address_family;      ///< "AF_INET", "AF_INET6"; empty: either
-  std::string address_range;       ///< "10.0.0.0/8"; empty: any
+  std::string hca;             ///< which devices and ports, as written; empty: all that are up
+  int gid_index = -1;          ///< -1: chosen for each pair
+  std::string address_family;  ///< "AF_INET", "AF_INET6"; empty: either
+  std::optional<AddressRange> address_range = std::nullopt;  ///< that GIDs are to lie in
   std::uint8_t timeout = 16;       ///< 4.096 us * 2^timeout, for one acknowledgement
   std::uint8_t retry_count = 7;    ///< of a device; 7 may mean for ever
   std::uint8_t service_level = 0;  ///< InfiniBand
@@ -61,12 +62,13 @@ struct RdmaSettings {
 
   /// Whether somebody said which ports to use: then there should be some.
   bool namesPorts() const {
-    return !hca.empty() || gid_index >= 0 || !address_family.empty() || !address_range.empty() ||
+    return !hca.empty() || gid_index >= 0 || !address_family.empty() || address_range.has_value() ||
            pkey_index > 0;
   }
 };
 
-/// The settings of a process, read once from the environment.
+/// The settings of a process, read once from the environment. Texts with a grammar of their own are
+/// well-formed.
 struct Settings {
   std::chrono::milliseconds init_timeout;   ///< all ranks must have joined by then
   std::chrono::milliseconds timeout;        ///< a live peer must have entered an operation by then; 0 = never
@@ -93,8 +95,8 @@ struct Settings {
 /// One row of the table, from which docs/environment.md and `tutti-doctor --env` come.
 struct SettingRow {
   std::string_view name;
-  std::string_view default_value;
-  std::string_view meaning;  ///< of NCCL's variables without effect here: why they have none
+  std::string_view default_value = {};
+  std::string_view meaning = {};  ///< of NCCL's variables without effect here: why they have none
 };
 
 /// The variables that something here acts on.

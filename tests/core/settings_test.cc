@@ -80,11 +80,55 @@ TEST(Settings, WrongValuesAreRefusedByName) {
       {"NCCL_P2P_LEVEL", "FAR"},
       {"NCCL_MAX_NCHANNELS", "0"},
       {"NCCL_BUFFSIZE", "4M"},
-      {"NCCL_NTHREADS", "many"}};
+      {"NCCL_NTHREADS", "many"},
+      // Whose grammar is nobody else's.
+      {"TUTTI_FAULTS", "foo"},
+      {"NCCL_COMM_ID", "node7"},
+      {"NCCL_SOCKET_IFNAME", "eth0,10.0.0.0/33"},
+      {"NCCL_IB_HCA", "mlx5_0:0"},
+      {"NCCL_IB_ADDR_RANGE", "10.0.0/8"},
+      {"NCCL_NET_GDR_LEVEL", "NEAR"},
+      {"NCCL_NET", "foo"}};
   for (const auto& [name, value] : wrong) {
     const std::string text = refusal(name, value);
     EXPECT_NE(text.find(std::string(name) + "=\"" + value + "\""), std::string::npos) << text;
   }
+}
+
+TEST(Settings, NetworksThatThereAreNotAreRefusedWithThoseThatThereAre) {
+  EXPECT_EQ(read({{"NCCL_NET", "socket"}}).network_choice, NetworkChoice::sockets);
+  EXPECT_NE(refusal("NCCL_NET", "AWS Libfabric").find("IB (RDMA) or Socket (TCP)"), std::string::npos);
+  // Which one to load is another question, and without effect.
+  EXPECT_EQ(read({{"NCCL_NET_PLUGIN", "foo"}}).ignored, std::vector<std::string>{"NCCL_NET_PLUGIN"});
+}
+
+TEST(Settings, WrongListsAreRefusedWithThePlace) {
+  struct Case {
+    const char* value;
+    const char* problem;
+  };
+  for (const auto& [value, problem] :
+       {Case{"^", "at character 2: a name is missing"},
+        {";", "at character 1: a list is missing"},
+        {"Ring;;broadcast:Ring", "at character 6: a list is missing"},
+        {"Ring;Tree", "at character 6: \"Tree\" has no collective and colon before it"},
+        {"allreduce:Ring; Tree", "at character 17: \"Tree\" has no collective and colon before it"},
+        {"Ring,Tree, ring", "at character 12: \"ring\" is there twice"},
+        {"Ring,,Tree", "at character 6: a name is missing"},
+        {"Ring,", "at character 6: a name is missing"},
+        {"Tree,^Ring", "at character 6: \"^Ring\" is none"},
+        {"^Tree,Rign", "at character 7: \"Rign\" is none"},
+        {":Ring", "at character 1: before a colon one of AllReduce"},
+        {"Ring;alreduce:Ring", "at character 6: before a colon one of AllReduce"},
+        {"allreduce:", "at character 11: a name is missing"},
+        {"allreduce:Ring;AllReduce:Tree", "at character 16: a second list for the same collective"},
+        {"allreduce:Ring:Tree", "at character 11: \"Ring:Tree\" is none"},
+        {"^Ring,Tree,CollnetDirect,CollnetChain,NVLS,NVLSTree,PAT",
+         "at character 1: the list leaves nothing"}}) {
+    const std::string text = refusal("NCCL_ALGO", value);
+    EXPECT_NE(text.find(problem), std::string::npos) << value << "\n" << text;
+  }
+  EXPECT_NE(refusal("NCCL_PROTO", "LL;Simple").find("at character 4: \"Simple\" has no"), std::string::npos);
 }
 
 TEST(Settings, RdmaIsNotDemandedAndForbiddenAtOnce) {
@@ -132,6 +176,7 @@ TEST(Settings, GpuMemoryIsKeptFromDevicesByLevelsOfNccl) {
   EXPECT_FALSE(read("LOC").rdma.gpu_slots);
   EXPECT_FALSE(read("0").rdma.gpu_slots);
   EXPECT_TRUE(read("LOC").ignored.empty());
+  EXPECT_TRUE(read("PXN").rdma.gpu_slots);  // also the levels of newer versions
   const Settings other = read("PHB");
   EXPECT_TRUE(other.rdma.gpu_slots);
   EXPECT_EQ(other.ignored, std::vector<std::string>{"NCCL_NET_GDR_LEVEL"});

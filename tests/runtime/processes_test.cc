@@ -173,10 +173,10 @@ TEST(Processes, DifferentSettingsAreNamed) {
 }
 
 TEST(Processes, WrongFaultsAreRefusedOnOneHostToo) {
-  Group group(2, {"barrier"}, {}, {{1, {{"TUTTI_FAULTS", "cut:never"}}}});
-  for (const auto& result : group.wait()) expectSays(result, "TUTTI_FAULTS: \"cut:never\": expected ");
+  Group group(2, {"barrier"}, {{"TUTTI_FAULTS", "cut:never"}});
+  for (const auto& result : group.wait()) expectSays(result, "TUTTI_FAULTS=\"cut:never\": expected ");
   Group alone(1, {"barrier"}, {{"TUTTI_FAULTS", "cut:never"}});
-  expectSays(alone[0].wait(), "TUTTI_FAULTS: \"cut:never\": expected ");
+  expectSays(alone[0].wait(), "TUTTI_FAULTS=\"cut:never\": expected ");
 }
 
 TEST(Processes, DeathDuringInitIsNamed) {

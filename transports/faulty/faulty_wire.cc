@@ -1,75 +1,16 @@
 #include "transports/faulty/faulty_wire.h"
 
-#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <limits>
-#include <string>
 #include <utility>
-
-#include "tutti/error.h"
 
 namespace tutti {
 namespace {
 
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
-
-[[noreturn]] void refuse(std::string_view item, const std::string& expected) {
-  throw Error(ncclInvalidUsage,
-              fmt::format("TUTTI_FAULTS: \"{}\": expected {}. Items are separated by ; such as "
-                          "cut:at=12345;corrupt:every=100000;delay:ms=2;stall:at=10000,ms=500;seed=7",
-                          item, expected));
-}
-
-/// What stands before the first `separator`, which is removed with it.
-std::string_view cutOff(std::string_view* text, char separator) {
-  const std::size_t at = text->find(separator);
-  const std::string_view first = text->substr(0, at);
-  *text = at == std::string_view::npos ? std::string_view{} : text->substr(at + 1);
-  return first;
-}
-
-std::uint64_t number(std::string_view item, std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) refuse(item, "a whole number after =");
-  return value;
-}
-
-Fault::Kind kindOf(std::string_view item, std::string_view name) {
-  if (name == "cut") return Fault::Kind::cut;
-  if (name == "corrupt") return Fault::Kind::corrupt;
-  if (name == "delay") return Fault::Kind::delay;
-  if (name == "stall") return Fault::Kind::stall;
-  refuse(item, "cut, corrupt, delay, stall or seed");
-}
-
-Fault parseFault(std::string_view item) {
-  std::string_view rest = item;
-  Fault fault;
-  fault.kind = kindOf(item, cutOff(&rest, ':'));
-  const bool is_delay = fault.kind == Fault::Kind::delay;
-  while (!rest.empty()) {
-    std::string_view value = cutOff(&rest, ',');
-    const std::string_view key = cutOff(&value, '=');
-    if (key == "at" && !is_delay) {
-      fault.at = number(item, value);
-    } else if (key == "every" && !is_delay) {
-      fault.every = number(item, value);
-    } else if (key == "ms" && (is_delay || fault.kind == Fault::Kind::stall)) {
-      fault.time = std::chrono::milliseconds(std::min<std::uint64_t>(number(item, value), 86'400'000));
-    } else {
-      refuse(item, is_delay ? "ms=N" : "at=N or every=N, and ms=N for stall");
-    }
-  }
-  if (is_delay && !fault.time) refuse(item, "ms=N");
-  if (!is_delay && fault.at.has_value() == fault.every.has_value()) refuse(item, "either at=N or every=N");
-  if (fault.every == 0) refuse(item, "every=N with N of at least 1");
-  return fault;
-}
 
 std::size_t bytesOf(const msghdr& message) {
   std::size_t bytes = 0;
@@ -78,19 +19,6 @@ std::size_t bytesOf(const msghdr& message) {
 }
 
 }  // namespace
-
-FaultPlan parseFaults(std::string_view text) {
-  FaultPlan plan;
-  while (!text.empty()) {
-    const std::string_view item = cutOff(&text, ';');
-    if (item.starts_with("seed=")) {
-      plan.seed = number(item, item.substr(5));
-    } else {
-      plan.faults.push_back(parseFault(item));
-    }
-  }
-  return plan;
-}
 
 std::uint64_t faultDistance(std::uint64_t every, std::mt19937_64* random) {
   return random != nullptr ? std::uniform_int_distribution<std::uint64_t>(1, 2 * every - 1)(*random) : every;

@@ -8,30 +8,12 @@
 #include <memory>
 #include <optional>
 #include <random>
-#include <string_view>
 #include <vector>
 
+#include "runtime/core/fault_plan.h"
 #include "transports/wire.h"
 
 namespace tutti {
-
-/// One kind of fault, and where in the stream of all bytes that this network sends it happens.
-struct Fault {
-  enum class Kind { cut, corrupt, delay, stall };
-
-  Kind kind = Kind::cut;
-  std::optional<std::uint64_t> at;                ///< once, before this byte
-  std::optional<std::uint64_t> every;             ///< again and again, that many bytes apart
-  std::optional<std::chrono::milliseconds> time;  ///< delay; stall: without it for ever
-};
-
-struct FaultPlan {
-  std::vector<Fault> faults;
-  std::optional<std::uint64_t> seed;  ///< distances of `every` are random then, and right on average
-};
-
-/// Throws Error(ncclInvalidUsage), which names TUTTI_FAULTS.
-FaultPlan parseFaults(std::string_view text);
 
 /// How far off the next occurrence of a fault is that comes `every` so many bytes. `random`: nullptr, or what
 /// varies it.

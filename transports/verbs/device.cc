@@ -166,7 +166,6 @@ std::string VerbsPort::name() const { return fmt::format("{}:{}", device->name()
 VerbsPorts findVerbsPorts(const RdmaSettings& settings) {
   VerbsPorts found;
   const HcaRule rule(settings.hca);
-  gidRulesOf(settings);  // refused also where there is no device
   // Without a device libibverbs is not loaded: it is several libraries, which stay.
   std::error_code no_folder;
   if (std::filesystem::is_empty("/sys/class/infiniband", no_folder) || no_folder) {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/hca_rule.h"
 #include "runtime/core/settings.h"
 #include "transports/verbs/gids.h"
-#include "transports/verbs/hca_rule.h"
 #include "transports/verbs/ibverbs.h"
 
 namespace tutti {
@@ -71,8 +71,7 @@ std::string readPort(VerbsPort& port, const RdmaSettings& settings);
 std::string rereadPort(VerbsPort& port, const RdmaSettings& settings);
 
 /// The ports to use, in the order of the system, with the GIDs to use: the rules are NCCL_IB_HCA's, and those
-/// of path_rules.h. Nothing found: `why_not` says why, in words for whoever wanted RDMA. Throws
-/// Error(ncclInvalidUsage) for settings that make no sense.
+/// of path_rules.h. Nothing found: `why_not` says why, in words for whoever wanted RDMA.
 struct VerbsPorts {
   std::vector<VerbsPort> ports;
   std::string why_not;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <functional>
 #include <iterator>
 #include <tuple>
@@ -36,30 +35,12 @@ int commonPrefixBits(const Gid& a, const Gid& b) {
   return 128;
 }
 
-struct Range {
-  Gid base;
-  int bits = 0;
-};
-
-std::optional<Range> readRange(const std::string& text) {
-  const std::size_t slash = std::min(text.find('/'), text.size());
-  const std::string address = text.substr(0, slash);
-  Range range;
-  int width = 128;
-  if (::inet_pton(AF_INET, address.c_str(), range.base.bytes.data() + 12) == 1) {
-    std::ranges::copy(kIpv4Prefix, range.base.bytes.begin());
-    width = 32;
-  } else if (::inet_pton(AF_INET6, address.c_str(), range.base.bytes.data()) != 1) {
-    return std::nullopt;
-  }
-  range.bits = width;
-  if (slash != text.size()) {
-    const char* const end = text.data() + text.size();
-    const auto [last, error] = std::from_chars(text.data() + slash + 1, end, range.bits);
-    if (error != std::errc{} || last != end || range.bits < 0 || range.bits > width) return std::nullopt;
-  }
-  range.bits += 128 - width;
-  return range;
+NetAddress addressOf(const Gid& gid) {
+  NetAddress address{.family = NetAddress::Family::ipv6, .bytes = gid.bytes};
+  if (!isIpv4(gid)) return address;
+  address = {.family = NetAddress::Family::ipv4};
+  std::copy(gid.bytes.begin() + kIpv4Prefix.size(), gid.bytes.end(), address.bytes.begin());
+  return address;
 }
 
 bool isAllowed(const Gid& gid, const GidRules& rules) {
@@ -67,9 +48,7 @@ bool isAllowed(const Gid& gid, const GidRules& rules) {
   if (gid.type == GidType::infiniband) return true;
   if (rules.family == GidRules::Family::ipv4 && !isIpv4(gid)) return false;
   if (rules.family == GidRules::Family::ipv6 && isIpv4(gid)) return false;
-  if (rules.range.empty()) return true;
-  const auto range = readRange(rules.range);
-  return range && commonPrefixBits(gid, range->base) >= range->bits;
+  return !rules.range || rules.range->contains(addressOf(gid));
 }
 
 }  // namespace
@@ -101,8 +80,6 @@ bool canTalk(const Gid& a, const Gid& b) {
 }
 
 }  // namespace
-
-bool isAddressRange(const std::string& text) { return readRange(text).has_value(); }
 
 std::vector<Gid> allowedGids(std::span<const Gid> all, const GidRules& rules) {
   std::vector<Gid> allowed;

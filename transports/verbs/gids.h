@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "runtime/core/address_range.h"
+
 namespace tutti {
 
 enum class GidType : std::uint8_t { infiniband, roce_v1, roce_v2 };
@@ -35,7 +37,7 @@ struct GidRules {
   std::optional<std::uint16_t> index =
       std::nullopt;  ///< NCCL_IB_GID_INDEX: this entry of the own table, whatever it is
   enum class Family : std::uint8_t { any, ipv4, ipv6 } family = Family::any;
-  std::string range;  ///< NCCL_IB_ADDR_RANGE: "10.0.0.0/8"; empty: any
+  std::optional<AddressRange> range = std::nullopt;  ///< NCCL_IB_ADDR_RANGE
 };
 
 struct GidPair {
@@ -52,8 +54,5 @@ std::vector<Gid> allowedGids(std::span<const Gid> all, const GidRules& rules);
 /// link-local, then with the longest common prefix (the same subnet). Nothing where no entry of one table can
 /// talk to one of the other.
 std::optional<GidPair> chooseGids(std::span<const Gid> mine, std::span<const Gid> theirs);
-
-/// "10.0.0.0/8" or "fd00::/8". False where it is no such thing.
-bool isAddressRange(const std::string& text);
 
 }  // namespace tutti

@@ -39,11 +39,6 @@ std::string whyNotOnePartition(std::uint16_t mine, std::uint16_t theirs) {
 }
 
 GidRules gidRulesOf(const RdmaSettings& settings) {
-  if (!settings.address_range.empty() && !isAddressRange(settings.address_range)) {
-    throw Error(ncclInvalidUsage,
-                fmt::format("NCCL_IB_ADDR_RANGE=\"{}\": expected a network such as 10.0.0.0/8 or fd00::/8",
-                            settings.address_range));
-  }
   GidRules rules{.range = settings.address_range};
   if (settings.gid_index >= 0) rules.index = static_cast<std::uint16_t>(settings.gid_index);
   if (settings.address_family == "AF_INET") rules.family = GidRules::Family::ipv4;

@@ -26,7 +26,7 @@ bool needsGlobalHeader(bool is_ethernet, bool is_demanded, const Gid& mine, cons
 /// the same, and one of them at least is a full member. Returns why they do not, in words; empty: they do.
 std::string whyNotOnePartition(std::uint16_t mine, std::uint16_t theirs);
 
-/// What users ask for about GIDs. Throws Error(ncclInvalidUsage) for a range that is none.
+/// What users ask for about GIDs.
 GidRules gidRulesOf(const RdmaSettings& settings);
 
 }  // namespace tutti

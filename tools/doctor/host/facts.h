@@ -53,7 +53,6 @@ struct RdmaFacts {
   std::vector<RdmaPort> ports = {};
   std::vector<UsableRdmaPort> usable = {};
   std::string why_none = {};      ///< of usable
-  std::string refused = {};       ///< a setting of RDMA that the library does not take, in its words
   bool has_device_files = false;  ///< /dev/infiniband/uverbs*
 };
 

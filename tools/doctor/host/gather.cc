@@ -11,7 +11,6 @@
 #include "runtime/core/environment.h"
 #include "runtime/log.h"
 #include "tools/doctor/system.h"
-#include "transports/faulty/faulty_wire.h"
 #include "tutti/error.h"
 
 namespace tutti::doctor {
@@ -30,12 +29,6 @@ void readEnvironment(HostFacts& facts) {
   facts.settings = readSettings(environment, &facts.settings_problems);
   facts.settings_warnings = environment.warnings();
   std::ranges::move(environment.unknown(), std::back_inserter(facts.settings.ignored));
-  try {
-    parseFaults(facts.settings.network.faults);
-  } catch (const Error& error) {
-    facts.settings_problems.emplace_back(error.what());
-    facts.settings.network.faults.clear();
-  }
 }
 
 /// Whether ranks could join by NCCL_COMM_ID, and by the secret; empty: they could.
@@ -63,7 +56,6 @@ HostFacts gather() {
   facts.gpu = gatherGpu(facts.settings.device);
   facts.network = gatherNetwork(facts.settings.network);
   if (facts.settings.network_choice != NetworkChoice::sockets) facts.rdma = gatherRdma(facts.settings.rdma);
-  if (!facts.rdma.refused.empty()) facts.settings_problems.push_back(facts.rdma.refused);
   facts.limits = gatherLimits(facts.settings.links);
   facts.pci = gatherPci();
   return facts;

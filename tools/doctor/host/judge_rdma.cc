@@ -90,7 +90,7 @@ Finding judgeGid(const UsableRdmaPort& port, const RdmaSettings& settings) {
     return {
         Level::warning, kArea, check, seen + ": a link-local address, good on one network only",
         settings.gid_index >= 0 ? "unset NCCL_IB_GID_INDEX: it names that entry"
-        : settings.address_family.empty() && settings.address_range.empty()
+        : settings.address_family.empty() && !settings.address_range
             ? "give the interface an IP address"
             : "give the interface an IP address that NCCL_IB_ADDR_FAMILY and NCCL_IB_ADDR_RANGE allow, or "
               "unset them"};

@@ -2,10 +2,9 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "runtime/core/hca_rule.h"
 #include "tools/doctor/host/gather.h"
 #include "transports/verbs/device.h"
-#include "transports/verbs/hca_rule.h"
-#include "transports/verbs/path_rules.h"
 #include "tutti/error.h"
 
 namespace tutti::doctor {
@@ -29,13 +28,6 @@ UsableRdmaPort describe(const VerbsPort& port) {
 }  // namespace
 
 void findUsablePorts(const RdmaSettings& settings, RdmaFacts& facts) {
-  try {
-    const HcaRule rule(settings.hca);
-    gidRulesOf(settings);
-  } catch (const Error& error) {
-    facts.refused = facts.why_none = error.what();
-    return;
-  }
   try {
     const HcaRule rule(settings.hca);
     const VerbsPorts found = findVerbsPorts(settings);

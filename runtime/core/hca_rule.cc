@@ -1,25 +1,25 @@
-#include "transports/verbs/hca_rule.h"
+#include "runtime/core/hca_rule.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 
-#include "tutti/error.h"
+#include "runtime/core/setting_row.h"
 
 namespace tutti {
 namespace {
 
 constexpr int kLastPort = 255;
 
-int portOf(const std::string& part, std::size_t colon) {
+int portOf(const std::string& part, std::size_t colon, const std::string& whole) {
   int port = 0;
   const char* const end = part.data() + part.size();
   const auto [last, error] = std::from_chars(part.data() + colon + 1, end, port);
   if (error == std::errc{} && last == end && port >= 1 && port <= kLastPort) return port;
-  throw Error(
-      ncclInvalidUsage,
-      fmt::format("NCCL_IB_HCA: \"{}\": expected DEVICE or DEVICE:PORT, with a port of 1 to 255", part));
+  refuse({.name = "NCCL_IB_HCA"}, whole,
+         fmt::format("DEVICE or DEVICE:PORT, with a port of 1 to 255, and commas between; \"{}\" is neither",
+                     part));
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ HcaRule::HcaRule(const std::string& text) {
     at = end + 1;
     if (part.empty()) continue;
     const std::size_t colon = std::min(part.find(':'), part.size());
-    items_.push_back({part.substr(0, colon), colon == part.size() ? -1 : portOf(part, colon)});
+    items_.push_back({part.substr(0, colon), colon == part.size() ? -1 : portOf(part, colon, text)});
   }
 }
 
