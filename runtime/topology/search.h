@@ -60,7 +60,7 @@ struct HostChannel {
 /// What was found for one host's shape and one pattern; what a graph file holds (graph_xml.h).
 struct ChannelGraph {
   ChannelPattern pattern = ChannelPattern::ring;
-  std::vector<HostChannel> channels;
+  std::vector<HostChannel> channels = {};
   double intra_gbytes_per_s = 0;           ///< of each channel inside the host
   double inter_gbytes_per_s = 0;           ///< of each channel to other hosts
   PathClass intra_class = PathClass::dis;  ///< the worst between seats
@@ -92,6 +92,7 @@ struct SearchResult {
   std::vector<ClusterChannel> channels;  ///< the fewest over shapes
   double intra_gbytes_per_s = 0;         ///< per channel, the least over shapes
   double inter_gbytes_per_s = 0;
+  SearchRules rules;                 ///< what it was found under
   std::vector<std::string> reasons;  ///< in words: what limits, what was relaxed and why
 };
 
@@ -102,5 +103,11 @@ ChannelGraph searchHost(const TopologyPaths& paths, const std::vector<int>& seat
 /// Never throws for a valid cluster: where nothing is found, the order of the seats at 0.1 GB/s, as NCCL
 /// does.
 SearchResult searchCluster(const Cluster& cluster, const SearchRules& rules);
+
+/// The second half of it: from what was found for each shape, or read from a graph file, to channels through
+/// all hosts: as many as the shape with fewest has. At least one of each pattern and shape; every order holds
+/// each seat once.
+SearchResult joinHosts(const Cluster& cluster, const SearchRules& rules, std::vector<ChannelGraph> rings,
+                       std::vector<ChannelGraph> trees);
 
 }  // namespace tutti

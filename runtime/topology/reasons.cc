@@ -1,0 +1,126 @@
+#include "runtime/topology/reasons.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "runtime/topology/legs.h"
+#include "runtime/topology/rails.h"
+
+namespace tutti {
+namespace {
+
+struct Limit {
+  int edge = -1;
+  double uses = 0;
+  double load = 0;  ///< of its rate
+};
+
+class Reasons {
+ public:
+  Reasons(const Cluster& cluster, const std::vector<TopologyPaths>& paths, const SearchResult& result)
+      : cluster_(cluster), paths_(paths), result_(result) {}
+
+  std::vector<std::string> all() {
+    for (std::size_t s = 0; s < cluster_.shapes.size(); ++s) {
+      describeShape(s);
+      describeLosses(s);
+    }
+    if (cluster_.hosts.size() > 1) describeRails();
+    return std::move(lines_);
+  }
+
+ private:
+  template <typename... Args>
+  void say(fmt::format_string<Args...> format, Args&&... args) {
+    lines_.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  bool hasPorts(std::size_t shape) const {
+    return cluster_.hosts.size() > 1 && !portsOf(paths_[shape].topology()).empty();
+  }
+
+  /// "node7" or "node7 and 15 more like it".
+  std::string whoIs(std::size_t shape) const {
+    const auto first = std::ranges::find(cluster_.hosts, shape, &Cluster::Host::shape);
+    const auto count = std::ranges::count(cluster_.hosts, shape, &Cluster::Host::shape);
+    const std::string name = first == cluster_.hosts.end() ? "no host" : first->name;
+    return count > 1 ? fmt::format("{} and {} more like it", name, count - 1) : name;
+  }
+
+  std::optional<Limit> limitOf(std::size_t shape) const {
+    const ChannelGraph& ring = result_.rings[shape];
+    const RouteForm form = formOf(ChannelPattern::ring, hasPorts(shape));
+    const ChannelUses uses =
+        usesOf(paths_[shape], result_.rules, cluster_.shapes[shape].seats, form, ring.channels);
+    Limit most;
+    for (std::size_t e = 0; e < paths_[shape].edges().size(); ++e) {
+      const double load =
+          (uses.inside[e] * ring.intra_gbytes_per_s + uses.to_ports[e] * ring.inter_gbytes_per_s) /
+          paths_[shape].edges()[e].gbytes_per_s;
+      if (load > most.load * (1 + 1e-9)) {
+        most = {static_cast<int>(e), uses.inside[e] + uses.to_ports[e], load};
+      }
+    }
+    if (most.edge < 0) return std::nullopt;
+    return most;
+  }
+
+  void describeShape(std::size_t shape) {
+    const ChannelGraph& ring = result_.rings[shape];
+    const double speed = std::min(ring.intra_gbytes_per_s, ring.inter_gbytes_per_s);
+    std::string classes(name(ring.intra_class));
+    if (hasPorts(shape)) classes += fmt::format(" inside, {} to NICs", name(ring.inter_class));
+    const std::optional<Limit> limit = limitOf(shape);
+    if (!limit) {
+      say("{}: all ranks are in one place, no link limits them", whoIs(shape));
+      return;
+    }
+    const Edge& edge = paths_[shape].edges()[static_cast<std::size_t>(limit->edge)];
+    say("{}: {} channels of {:.4g} GB/s, {}; limited by the {}, {:.4g} GB/s, used {:.3g} times", whoIs(shape),
+        ring.channels.size(), speed, classes, describe(paths_[shape].topology(), edge), edge.gbytes_per_s,
+        limit->uses);
+  }
+
+  void describeLosses(std::size_t shape) {
+    const ChannelGraph& ring = result_.rings[shape];
+    if (ring.was_cut_short) {
+      say("{}: the search used up its steps; there may be better rings", whoIs(shape));
+    }
+    if (cluster_.hosts.size() > 1 && !hasPorts(shape)) {
+      say("{}: no NIC was seen; what it carries between hosts is a guess", whoIs(shape));
+    }
+  }
+
+  void describeRails() {
+    const std::vector<std::vector<int>> rails = railsOf(cluster_);
+    const bool crosses = std::ranges::any_of(result_.rings, &ChannelGraph::crosses_nics);
+    if (crosses) say("channels leave hosts by another NIC than they came in by: more fits on the links so");
+    const auto first_rail = [&](std::size_t shape, std::size_t c) {
+      const int port = result_.rings[shape].channels[c].net_in;
+      return port == kNoNode ? kNoNode : rails[shape][static_cast<std::size_t>(port)];
+    };
+    for (std::size_t c = 0; c < result_.channels.size(); ++c) {
+      for (std::size_t s = 1; s < cluster_.shapes.size(); ++s) {
+        if (first_rail(s, c) == first_rail(0, c)) continue;
+        say("channel {} goes from rail {} of {} to rail {} of {}", c, first_rail(0, c), whoIs(0),
+            first_rail(s, c), whoIs(s));
+      }
+    }
+  }
+
+  const Cluster& cluster_;
+  const std::vector<TopologyPaths>& paths_;
+  const SearchResult& result_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace
+
+std::vector<std::string> reasonsOf(const Cluster& cluster, const std::vector<TopologyPaths>& paths,
+                                   const SearchResult& result) {
+  return Reasons(cluster, paths, result).all();
+}
+
+}  // namespace tutti
