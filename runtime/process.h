@@ -15,6 +15,7 @@
 
 #include "runtime/core/settings.h"
 #include "runtime/gpu_library.h"
+#include "runtime/host_topology.h"
 #include "runtime/loaded_twice.h"
 #include "runtime/log.h"
 #include "runtime/watcher.h"
@@ -50,6 +51,7 @@ class Process {
   SegmentCache& segments() { return segments_; }
   Watcher& watcher() { return *watcher_; }
   GpuLibrary& gpus() { return gpus_; }
+  HostTopology& topology() { return topology_; }
 
   /// From here to forget(), exit() and the end of main() call the object's endWithProcess().
   void remember(EndsWithProcess& object);
@@ -94,6 +96,7 @@ class Process {
   std::unique_ptr<Watcher> watcher_ = std::make_unique<Watcher>();
   std::atomic<std::uint32_t> forks_{0};
   GpuLibrary gpus_;
+  HostTopology topology_;
   std::mutex remembered_mutex_;
   std::set<EndsWithProcess*> remembered_;
   std::array<std::uint8_t, 16> token_{};

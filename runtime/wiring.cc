@@ -12,8 +12,10 @@
 
 #include "collectives/planner.h"
 #include "runtime/bootstrap/bootstrap.h"
+#include "runtime/cluster_exchange.h"
 #include "runtime/gpu_wiring.h"
 #include "runtime/network_wiring.h"
+#include "runtime/topology/notation.h"
 #include "transports/inproc/inproc_transport.h"
 #include "transports/memory_budget.h"
 #include "transports/shm/mailbox.h"
@@ -27,6 +29,12 @@ namespace {
 struct Offer {
   std::uint64_t address = 0;  ///< in its process
   std::int32_t fd = -1;       ///< in its process
+};
+
+/// What the first rank of a host tells.
+struct LeaderNotice {
+  SegmentToken token;
+  TopologyNotice topology;
 };
 
 MailboxKey mailboxKey(const Secret& secret) {
@@ -93,6 +101,7 @@ class Wirer {
     try {
       meet();
       connectMemory();
+      learnCluster();
       learnAccess();
       if (gpu_) gpu_->open(*request_.gpus, settings_, request_.wake);
       bootstrap_.barrier();  // nobody starts before all are connected, and have said what they can do
@@ -128,6 +137,11 @@ class Wirer {
     self_.listener = bootstrap_.address();
     network_.emplace(process_, settings_, request_, wiring_);
     network_->describe(self_);
+    if (request_.gpus != nullptr) {
+      const GpuInfo gpu = request_.gpus->info(request_.gpus->currentDevice());
+      const std::string bus_id = busIdOf(gpu.bus_id.data()).value_or(gpu.bus_id.data());
+      bus_id.copy(self_.gpu_bus_id.data(), self_.gpu_bus_id.size() - 1);
+    }
     self_.links = settings_.links;
     self_.plans = settings_.plans;
     wiring_.peers = bootstrap_.allGather(self_);
@@ -152,6 +166,8 @@ class Wirer {
       }
       host_of[index(peer.rank)] = static_cast<int>(host);
       ++sizes[index(static_cast<int>(host))];
+      hosts_.resize(leaders.size());
+      hosts_[index(static_cast<int>(host))].push_back(peer.rank);
     }
     for (int rank = 0; rank < nranks_; ++rank) {
       if (host_of[index(rank)] != host_of[index(rank_)]) continue;
@@ -166,6 +182,24 @@ class Wirer {
     // Network links of GPUs lie in memory that is pinned, or the GPU's: it has to be there.
     const bool pins_network = settings_.links.on_gpu && leaders.size() > 1;
     wiring_.shape = fitShape(settings_.links, pins_network ? nranks_ : std::ranges::max(sizes));
+  }
+
+  /// The first rank of a host tells what the host is made of.
+  TopologyDescription lookAtHost() {
+    if (local_ != 0) return {};
+    const bool with_gpus = request_.gpus != nullptr;
+    return describeTopology(process_.topology().get(settings_.topology_files, with_gpus, process_.log()),
+                            locals_, wiring_.peers);
+  }
+
+  void learnCluster() {
+    wiring_.cluster =
+        exchangeTopologies(bootstrap_, rank_, description_.text, notices_, hosts_, wiring_.peers);
+    const TopologyFiles& files = settings_.topology_files;
+    if (files.dump_file.empty() || files.dump_rank != rank_) return;
+    const std::string problem = dumpTopology(*wiring_.cluster, rank_, files.dump_file);
+    if (!problem.empty())
+      process_.log().write(LogLevel::warn, rank_, "NCCL_TOPO_DUMP_FILE cannot be written: " + problem);
   }
 
   int localCount() const { return static_cast<int>(locals_.size()); }
@@ -186,7 +220,10 @@ class Wirer {
   void connectMemory() {
     const bool leads = local_ == 0;
     if (leads) wiring_.memory = process_.segments().create(memoryBytes());
-    const auto tokens = bootstrap_.allGather(leads ? wiring_.memory->token() : SegmentToken{});
+    description_ = lookAtHost();
+    const auto tellings = bootstrap_.allGather(
+        LeaderNotice{leads ? wiring_.memory->token() : SegmentToken{}, description_.notice});
+    for (const LeaderNotice& telling : tellings) notices_.push_back(telling.topology);
     const PeerInfo& leader = wiring_.peers[index(locals_[0])];
     if (leads) {
       for (const int rank : locals_) {
@@ -195,7 +232,7 @@ class Wirer {
       }
     } else {
       wiring_.memory = transportBetween(leader, self_)
-                           ->connect(leader, tokens[index(leader.rank)], memoryBytes(), deadline_);
+                           ->connect(leader, tellings[index(leader.rank)].token, memoryBytes(), deadline_);
     }
     const RankMemory mine = memoryOf(local_);
     mine.reserve();
@@ -342,8 +379,11 @@ class Wirer {
   ShmTransport shm_;
   Bootstrap bootstrap_;
   PeerInfo self_;
-  std::vector<int> locals_;  ///< ranks of this host, in order
-  int local_ = 0;            ///< this rank's place among them
+  RanksByHost hosts_;
+  std::vector<int> locals_;              ///< ranks of this host, in order
+  int local_ = 0;                        ///< this rank's place among them
+  TopologyDescription description_;      ///< of this host, where this rank is its first
+  std::vector<TopologyNotice> notices_;  ///< by rank
   std::vector<Offer> offers_;
   bool is_reserved_ = false;  ///< this rank's part of the host's memory may be touched
   Wiring wiring_;

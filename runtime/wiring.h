@@ -15,6 +15,7 @@
 #include "runtime/peers.h"
 #include "runtime/pinned_memory.h"
 #include "runtime/process.h"
+#include "runtime/topology/search.h"
 #include "transports/network.h"
 #include "transports/peer_memory.h"
 #include "transports/rank_memory.h"
@@ -37,7 +38,8 @@ class Board {
 struct Wiring {
   std::vector<PeerInfo> peers;  ///< by rank
   Layout layout;
-  std::vector<int> locals;  ///< ranks of this host, in order
+  std::shared_ptr<const Cluster> cluster;  ///< what the hosts are made of, and where ranks sit: equal on all
+  std::vector<int> locals;                 ///< ranks of this host, in order
   std::unique_ptr<PeerWatch> watch;
   Board board;
   RegionTable* regions = nullptr;         ///< this rank's

@@ -25,6 +25,7 @@ struct PeerInfo {
   std::array<char, 64> host{};                   ///< host name, zero-terminated
   std::array<char, 16> mailbox{};                ///< abstract Unix socket, zero-terminated; see shm/mailbox.h
   std::array<std::uint64_t, 16> cores{};         ///< bit c of the whole: may run on core c
+  std::array<char, 16> gpu_bus_id{};             ///< zero-terminated, "0000:3b:00.0"; empty: host memory
   NetAddress listener;                           ///< where data connections from other hosts are accepted
   bool has_checksums = false;                    ///< of data on network links
   bool has_rdma = false;                         ///< a port that is up, and may be used

@@ -315,6 +315,17 @@ constexpr ActingRow kRows[] = {
      }},
     {{"NCCL_SHM_DISABLE", "0", "1: on host memory, processes of one host use the network between them"},
      [](Settings& s, const ActingRow& r, std::string_view v) { s.uses_shared_memory = !flag(r, v); }},
+    {{"NCCL_TOPO_FILE", "",
+      "file that tells of this host's CPUs, PCI switches, GPUs and cards, in NCCL's XML or hwloc's, instead "
+      "of what "
+      "the host shows; default /var/run/nvidia-topologyd/virtualTopology.xml where it exists"},
+     [](Settings& s, const ActingRow&, std::string_view v) { s.topology_files.file = v; }},
+    {{"NCCL_TOPO_DUMP_FILE", "", "file to write what was found of this host to, in NCCL's XML"},
+     [](Settings& s, const ActingRow&, std::string_view v) { s.topology_files.dump_file = v; }},
+    {{"NCCL_TOPO_DUMP_FILE_RANK", "0", "the rank that does"},
+     [](Settings& s, const ActingRow& r, std::string_view v) {
+       s.topology_files.dump_rank = static_cast<int>(wholeNumber(r, v, 0, 1U << 30));
+     }},
     {{"NCCL_COMM_BLOCKING", "",
       "1 or 0: communicators are blocking or non-blocking, whatever their configuration says; default: what "
       "that says"},

@@ -67,6 +67,13 @@ struct RdmaSettings {
   }
 };
 
+/// Files that tell of hosts (runtime/topology/nccl_xml.h); empty: none.
+struct TopologyFiles {
+  std::string file;       ///< used instead of what this host shows
+  std::string dump_file;  ///< written
+  int dump_rank = 0;      ///< by this rank
+};
+
 /// The settings of a process, read once from the environment. Texts with a grammar of their own are
 /// well-formed.
 struct Settings {
@@ -77,6 +84,7 @@ struct Settings {
   LinkShape links;
   std::uint32_t least_channels = 0;  ///< of NCCL's: bounds of lanes that are left open on GPUs; 0: none
   std::uint32_t most_channels = 0;
+  TopologyFiles topology_files;
   PlanOverrides plans;
   LoanPolicy loans;
   std::optional<bool> blocks;        ///< instead of what ncclConfig_t says

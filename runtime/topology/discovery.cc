@@ -54,11 +54,7 @@ Topology seen(const DiscoveryOptions& options) {
   return topology;
 }
 
-void complete(Topology& topology, const DiscoveryOptions& options, bool only_known) {
-  addPorts(topology, options.system, only_known);
-  if (options.with_gpus) addGpus(topology, options, only_known);
-  fillPci(topology, options.system);
-  topology = trimmed(topology);
+void number(Topology& topology) {
   for (TopologyNode& node : topology.nodes) {
     if (node.gpu.device < 0) node.gpu.device = kUnnumbered;
     if (node.net.device < 0) node.net.device = kUnnumbered;
@@ -67,6 +63,14 @@ void complete(Topology& topology, const DiscoveryOptions& options, bool only_kno
   builder.topology = std::move(topology);
   builder.complete();
   topology = std::move(builder.topology);
+}
+
+void complete(Topology& topology, const DiscoveryOptions& options, bool only_known) {
+  addPorts(topology, options.system, only_known);
+  if (options.with_gpus) addGpus(topology, options, only_known);
+  fillPci(topology, options.system);
+  topology = trimmed(topology);
+  number(topology);
 }
 
 }  // namespace
@@ -81,6 +85,14 @@ Topology discoverTopology(const DiscoveryOptions& options) {
 Topology completeTopology(Topology topology, const DiscoveryOptions& options) {
   complete(topology, options, true);
   return topology;
+}
+
+void addGpu(Topology& topology, const std::string& bus_id, const DiscoveryOptions& options) {
+  if (topology.find(bus_id) != kNoNode) return;
+  const int node = addPciDevice(topology, options.system, bus_id, TopologyKind::gpu);
+  topology.nodes[static_cast<std::size_t>(node)].pci.device_class = kGpuClass;
+  fillPci(topology, options.system);
+  number(topology);
 }
 
 }  // namespace tutti

@@ -22,4 +22,8 @@ Topology discoverTopology(const DiscoveryOptions& options = {});
 /// of its GPUs compute capability, CUDA's numbers and NVLinks. Adds no devices.
 Topology completeTopology(Topology topology, const DiscoveryOptions& options = {});
 
+/// A GPU of this machine that `topology` may lack, as where another process has it and neither NVML nor PCI
+/// tell of it.
+void addGpu(Topology& topology, const std::string& bus_id, const DiscoveryOptions& options = {});
+
 }  // namespace tutti

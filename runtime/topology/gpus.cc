@@ -13,8 +13,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t k3dController = 0x030200;
-
 class GpuDiscovery {
  public:
   GpuDiscovery(Topology& topology, const DiscoveryOptions& options, bool only_known)
@@ -51,7 +49,7 @@ int GpuDiscovery::place(const std::string& bus_id, int numa) {
   int node = builder_.topology.find(*id);
   if (node == kNoNode && !only_known_) {
     node = addPciDevice(builder_.topology, options_.system, *id, TopologyKind::gpu, numa);
-    if (nodeAt(node).pci.device_class == 0) nodeAt(node).pci.device_class = k3dController;
+    if (nodeAt(node).pci.device_class == 0) nodeAt(node).pci.device_class = kGpuClass;
   }
   return node != kNoNode && nodeAt(node).kind == TopologyKind::gpu ? node : kNoNode;
 }

@@ -1,0 +1,66 @@
+#include "runtime/host_topology.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <filesystem>
+#include <system_error>
+
+#include "runtime/topology/discovery.h"
+#include "runtime/topology/hwloc_xml.h"
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+/// What virtual machines of clouds have, whose PCI tree is not that of the machine below.
+constexpr const char* kOfVirtualMachines = "/var/run/nvidia-topologyd/virtualTopology.xml";
+
+Topology readFile(const std::string& path, Log& log) {
+  TopologyFile file = readTopologyFile(path);
+  for (const std::string& remark : file.remarks)
+    log.write(LogLevel::info, -1, path + ": " + remark, LogSubsystem::graph);
+  if (file.hosts.size() > 1) {
+    log.write(LogLevel::warn, -1,
+              fmt::format("{} tells of {} hosts; this one is taken for the first", path, file.hosts.size()));
+  }
+  return std::move(file.hosts.front());
+}
+
+std::optional<Topology> ofFile(const TopologyFiles& files, Log& log) {
+  std::error_code error;
+  if (!files.file.empty()) {
+    try {
+      return readFile(files.file, log);
+    } catch (const std::exception& wrong) {
+      throw Error(
+          ncclInvalidUsage,
+          fmt::format("NCCL_TOPO_FILE: {}. Correct it, or unset NCCL_TOPO_FILE, and what this machine "
+                      "shows of itself is used",
+                      wrong.what()));
+    }
+  }
+  if (!std::filesystem::exists(kOfVirtualMachines, error)) return std::nullopt;
+  try {
+    return readFile(kOfVirtualMachines, log);
+  } catch (const std::exception& wrong) {
+    log.write(LogLevel::warn, -1, fmt::format("{}; what this machine shows of itself is used", wrong.what()));
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Topology HostTopology::get(const TopologyFiles& files, bool with_gpus, Log& log) {
+  const std::scoped_lock lock(mutex_);
+  std::optional<Topology>& known = known_[with_gpus ? 1 : 0];
+  if (known) return *known;
+  const DiscoveryOptions options{.with_gpus = with_gpus};
+  std::optional<Topology> file = ofFile(files, log);
+  known = file ? completeTopology(std::move(*file), options) : discoverTopology(options);
+  for (const std::string& unseen : known->unseen)
+    log.write(LogLevel::info, -1, "not seen of this host: " + unseen, LogSubsystem::graph);
+  return *known;
+}
+
+}  // namespace tutti
