@@ -46,6 +46,13 @@ std::uint64_t numberOf(const UniqueId& id) {
       {reinterpret_cast<const char*>(id.secret.data()), id.secret.size()});  // NOLINT: bytes as characters
 }
 
+/// So many bytes of UTF-8 text fit into `most`, with no character cut.
+std::size_t wholeCharacters(const std::string& text, std::size_t most) {
+  if (text.size() <= most) return text.size();
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0U) == 0x80U) --most;
+  return most;
+}
+
 /// A caller inside the network links, if there are any.
 class NetworkTurn {
  public:
@@ -280,7 +287,7 @@ void Communicator::publishFault() {
   RankStatus& mine = wiring_.board[rank_];
   mine.code = fault_.code();
   const std::string& text = fault_.message();
-  std::memcpy(mine.text.data(), text.data(), std::min(text.size(), mine.text.size() - 1));
+  std::memcpy(mine.text.data(), text.data(), wholeCharacters(text, mine.text.size() - 1));
   mine.state.store(RankStatus::State::failed, std::memory_order_release);
   if (wiring_.control != nullptr) wiring_.control->announce(process_.watcher());
   // First the kernels and whoever serves them, so that the network is free.

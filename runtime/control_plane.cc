@@ -155,11 +155,12 @@ ControlPlane::Entry ControlPlane::ownEntry() const {
   Entry entry{.rank = rank_, .state = mine_.state.load(std::memory_order_acquire)};
   entry.completed = mine_.completed.load(std::memory_order_acquire);
   entry.entered = mine_.entered.load(std::memory_order_acquire);
-  for (std::uint64_t back = 0; back < 4 && back < entry.entered; ++back) {
+  entry.words.fill(RankStatus::kUnknown);
+  for (std::uint64_t back = 0; back < RankStatus::kKept && back < entry.entered; ++back) {
     const std::uint64_t operation = entry.entered - back;
     Descriptor descriptor;
     if (mine_.readDescriptor(operation, descriptor)) {
-      entry.words[operation % 4] = std::bit_cast<std::array<std::uint64_t, 2>>(descriptor);
+      entry.words[operation % RankStatus::kKept] = std::bit_cast<std::array<std::uint64_t, 2>>(descriptor);
     }
   }
   return entry;
@@ -171,11 +172,13 @@ void ControlPlane::store(const Entry& entry) {
   RankStatus& copy = copyOf(entry.rank);
   const std::uint64_t before = copy.entered.load(std::memory_order_relaxed);
   std::uint64_t next = before + 1;
-  if (entry.entered > before + 4) {
-    next = entry.entered - 3;
+  if (entry.entered > before + RankStatus::kKept) {
+    next = entry.entered - RankStatus::kKept + 1;
     copy.entered.store(next - 1, std::memory_order_release);
   }
-  for (; next <= entry.entered; ++next) copy.enter(next, std::bit_cast<Descriptor>(entry.words[next % 4]));
+  for (; next <= entry.entered; ++next) {
+    copy.enter(next, std::bit_cast<Descriptor>(entry.words[next % RankStatus::kKept]));
+  }
   if (entry.completed > copy.completed.load(std::memory_order_relaxed)) {
     copy.completed.store(entry.completed, std::memory_order_release);
   }

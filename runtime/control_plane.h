@@ -91,7 +91,8 @@ class ControlPlane final : public Watched {
     RankStatus::State state = RankStatus::State::active;
     std::uint64_t entered = 0;
     std::uint64_t completed = 0;
-    std::array<std::array<std::uint64_t, 2>, 4> words{};
+    std::array<std::array<std::uint64_t, 2>, RankStatus::kKept>
+        words{};  ///< RankStatus::kUnknown: was overtaken
   };
 
   /// A round of collecting, on one node of the tree.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "tutti/error.h"
@@ -71,29 +72,33 @@ void GpuWork::lookAt(const GpuReport::Wait& wait) {
   std::visit([&](const auto& monitor) { monitor->inspect(wait.peer, waited); }, found->second.monitor);
 }
 
-void GpuWork::tell(const GpuReport::Fault& fault) {
+bool GpuWork::tell(const GpuReport::Fault& fault, std::chrono::nanoseconds ago) {
   const std::string self = describe(around_.wiring.peers[static_cast<std::size_t>(around_.rank)]);
+  if (fault.kind == GpuReport::Fault::Kind::differs) {
+    const GpuReport::Wait wait{.operation = fault.operation, .descriptor = fault.ours, .peer = fault.peer};
+    return std::visit([&](const auto& monitor) { return monitor->tryDiffers(fault.peer, fault.theirs, ago); },
+                      startAttention(wait).monitor);
+  }
   if (fault.kind == GpuReport::Fault::Kind::failed) {
-    return fail_(
-        ncclUnhandledCudaError,
-        fmt::format(
-            "the GPU of {} has failed: {}. If a kernel of this library or of the program broke it, no "
-            "more calls of CUDA work in that process",
-            self, fault.text));
+    fail_(ncclUnhandledCudaError,
+          fmt::format(
+              "the GPU of {} has failed: {}. If a kernel of this library or of the program broke it, no "
+              "more calls of CUDA work in that process",
+              self, fault.text));
+  } else {
+    fail_(ncclInternalError, fmt::format("{}: {}", self, fault.text));
   }
-  if (fault.kind != GpuReport::Fault::Kind::differs) {
-    return fail_(ncclInternalError, fmt::format("{}: {}", self, fault.text));
-  }
-  const GpuReport::Wait wait{.operation = fault.operation, .descriptor = fault.ours, .peer = fault.peer};
-  std::visit([&](const auto& monitor) { monitor->differs(fault.peer, fault.theirs); },
-             startAttention(wait).monitor);
+  return true;
 }
 
 void GpuWork::adoptFault() {
   if (around_.fault.tripped() || !gpu_.hasFault()) return;
   const GpuReport report = gpu_.report();
   if (!report.fault) return;
-  tell(*report.fault);
+  const auto begin = std::chrono::steady_clock::now();
+  while (!tell(*report.fault, std::chrono::steady_clock::now() - begin)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
   if (around_.fault.tripped()) fail_(around_.fault.code(), around_.fault.message());
 }
 
@@ -102,7 +107,11 @@ Watched::Next GpuWork::attend() {
   constexpr auto kIdle = std::chrono::milliseconds(100);
   const GpuReport report = gpu_.report();
   if (!around_.fault.tripped()) {
-    if (report.fault) tell(*report.fault);
+    if (report.fault) {
+      const auto now = std::chrono::steady_clock::now();
+      tell(*report.fault, now - fault_seen_.value_or(now));
+      if (!fault_seen_) fault_seen_ = now;
+    }
     std::erase_if(waits_, [&report](const auto& known) {
       return std::ranges::find(report.waits, known.first, &GpuReport::Wait::serial) == report.waits.end();
     });

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -73,7 +74,8 @@ class GpuWork final : public Watched {
 
   Attention startAttention(const GpuReport::Wait& wait) const;
   void lookAt(const GpuReport::Wait& wait);
-  void tell(const GpuReport::Fault& fault);
+  /// Makes it the communicator's fault; it was seen `ago`. False: not yet, see Monitor::tryDiffers.
+  bool tell(const GpuReport::Fault& fault, std::chrono::nanoseconds ago);
 
   GpuRank& gpu_;
   const Surroundings& around_;
@@ -81,7 +83,8 @@ class GpuWork final : public Watched {
   std::atomic<bool> has_lost_others_{false};
   UniqueFd attention_;  ///< never readable
   std::unique_ptr<GpuProxy> proxy_;
-  std::map<std::uint64_t, Attention> waits_;  ///< by serial; the Watcher's
+  std::map<std::uint64_t, Attention> waits_;                         ///< by serial; the Watcher's
+  std::optional<std::chrono::steady_clock::time_point> fault_seen_;  ///< by the Watcher
 };
 
 }  // namespace tutti

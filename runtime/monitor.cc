@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "runtime/control_plane.h"
@@ -16,6 +17,25 @@ using std::chrono::seconds;
 constexpr int kWarningGrowth = 6;                            ///< 10 s, 1 min, 6 min, ...
 constexpr auto kLongWait = std::chrono::milliseconds(200);   ///< then ranks on other hosts are asked
 constexpr auto kLastWords = std::chrono::milliseconds(250);  ///< what a lost rank sent has arrived by then
+
+/// Of the last collective like this that the rank entered; 0 if its line does not say.
+std::uint64_t numberOf(const RankStatus& line, const Descriptor& collective) {
+  const std::uint64_t entered = line.entered.load(std::memory_order_acquire);
+  for (std::uint64_t number = entered; number > 0 && number + RankStatus::kKept > entered; --number) {
+    Descriptor found;
+    if (line.readDescriptor(number, found) && found == collective) return number;
+  }
+  return 0;
+}
+
+/// "last entered AllReduce #6 ...", in words that follow the rank.
+std::string lastCallOf(const RankStatus& line) {
+  const std::uint64_t entered = line.entered.load(std::memory_order_acquire);
+  if (entered == 0) return "has entered none";
+  Descriptor last;
+  return "last entered " + (line.readDescriptor(entered, last) ? describe(last, entered)
+                                                               : fmt::format("operation #{}", entered));
+}
 
 double inSeconds(nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
@@ -75,9 +95,8 @@ std::vector<bool> Monitor::deadRanks(nanoseconds waited) {
 const char* Monitor::endText(int rank) const {
   // Only of ranks that share memory, the kernel tells; of others on the same kernel, too, it is a connection
   // that ended.
-  return std::ranges::binary_search(around_.wiring.locals, rank)
-             ? "died (its process has ended)"
-             : "is gone (its process has ended, or its host cannot be reached any more)";
+  return isLocal(rank) ? "died (its process has ended)"
+                       : "is gone (its process has ended, or its host cannot be reached any more)";
 }
 
 bool Monitor::adoptFault() {
@@ -112,11 +131,21 @@ void Monitor::differs(int peer, const Descriptor& theirs) {
                     who(peer), theirs.count, who(around_.rank), descriptor_.count));
     return;
   }
+  tripMismatch(describe(descriptor_), peer, describe(theirs, numberOf(status(peer), theirs)));
+}
+
+bool Monitor::tryDiffers(int peer, const Descriptor& theirs, nanoseconds /*ago*/) {
+  differs(peer, theirs);
+  return true;
+}
+
+void Monitor::tripMismatch(const std::string& mine, int peer, const std::string& theirs) {
   around_.fault.trip(
       ncclInvalidUsage,
-      fmt::format("the ranks called different operations: {} {}, {} {}{}. All ranks must make "
-                  "the same calls in the same order",
-                  who(around_.rank), describe(descriptor_), who(peer), describe(theirs), numberText()));
+      fmt::format(
+          "the ranks called different operations: {}: {}; {}: {}. All ranks must make the same calls in "
+          "the same order",
+          who(around_.rank), mine, who(peer), theirs));
 }
 
 void Monitor::enforce(nanoseconds waited, nanoseconds limit, const char* setting,
@@ -145,21 +174,24 @@ void CollectiveMonitor::inspect(int peer, nanoseconds waited) {
   checkDeadlines(peer, waited);
 }
 
-/// What came may belong to an operation that this rank has completed without it. Then that one is where the
-/// ranks parted, as far as the status board still tells.
+/// What came tells of one operation of the peer, which may be a later one than where the ranks parted, or an
+/// earlier one, that this rank has completed without the peer. The status lines know more.
 void CollectiveMonitor::differs(int peer, const Descriptor& theirs) {
-  for (std::uint64_t back = std::min<std::uint64_t>(2, operation_ - 1); back > 0; --back) {
-    const std::uint64_t earlier = operation_ - back;
-    Descriptor mine;
-    Descriptor other;
-    if (!status(around_.rank).readDescriptor(earlier, mine) || !status(peer).readDescriptor(earlier, other) ||
-        mine == other) {
-      continue;
-    }
-    CollectiveMonitor then(around_, earlier, mine);
-    return then.Monitor::differs(peer, other);
+  const auto begin = std::chrono::steady_clock::now();
+  while (!tryDiffers(peer, theirs, std::chrono::steady_clock::now() - begin)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  Monitor::differs(peer, theirs);
+}
+
+bool CollectiveMonitor::tryDiffers(int peer, const Descriptor& theirs, nanoseconds ago) {
+  constexpr auto kAskFor = seconds(1);
+  if (findMismatchWith(peer)) return true;
+  if (!isLocal(peer) && ago < kAskFor) {
+    around_.wiring.control->ask(around_.watcher);
+    return adoptFault();
+  }
+  tripMismatch(operationText(), peer, describe(theirs));
+  return true;
 }
 
 bool CollectiveMonitor::findDeparted(nanoseconds waited) {
@@ -176,14 +208,16 @@ bool CollectiveMonitor::findDeparted(nanoseconds waited) {
     if (state == RankStatus::State::left) {
       around_.fault.trip(
           ncclRemoteError,
-          fmt::format("{} destroyed its communicator after operation {} (or exited), but other ranks are "
-                      "in operation {}, {}. All ranks must make the same calls",
-                      describe(peer), completed, operation_, describe(descriptor_)));
+          fmt::format(
+              "{} destroyed its communicator after operation #{} (or exited), but other ranks are in {}. All "
+              "ranks must make the same calls",
+              describe(peer), completed, operationText()));
     } else {
-      around_.fault.trip(ncclRemoteError,
-                         fmt::format("{} {} before it completed operation {}, {}. "
-                                     "Look at its own output, or for the kernel's out-of-memory killer",
-                                     describe(peer), endText(peer.rank), operation_, describe(descriptor_)));
+      around_.fault.trip(
+          ncclRemoteError,
+          fmt::format("{} {} before it completed {}. Look at its own output, or for the kernel's "
+                      "out-of-memory killer",
+                      describe(peer), endText(peer.rank), operationText()));
     }
     return true;
   }
@@ -191,10 +225,21 @@ bool CollectiveMonitor::findDeparted(nanoseconds waited) {
 }
 
 bool CollectiveMonitor::findMismatch() {
-  for (const PeerInfo& peer : around_.wiring.peers) {
+  return std::ranges::any_of(around_.wiring.peers,
+                             [this](const PeerInfo& peer) { return findMismatchWith(peer.rank); });
+}
+
+/// Names the first of the operations that are remembered in which the peer differs.
+bool CollectiveMonitor::findMismatchWith(int peer) {
+  for (std::uint64_t number = std::max(operation_, RankStatus::kKept) - RankStatus::kKept + 1;
+       number <= operation_; ++number) {
+    Descriptor mine;
     Descriptor theirs;
-    if (!status(peer.rank).readDescriptor(operation_, theirs) || theirs == descriptor_) continue;
-    differs(peer.rank, theirs);
+    if (!status(around_.rank).readDescriptor(number, mine) || !status(peer).readDescriptor(number, theirs) ||
+        mine == theirs) {
+      continue;
+    }
+    tripMismatch(describe(mine, number), peer, describe(theirs, number));
     return true;
   }
   return false;
@@ -212,9 +257,8 @@ std::vector<int> CollectiveMonitor::absentRanks() const {
 std::string CollectiveMonitor::list(const std::vector<int>& ranks) const {
   std::string result;
   for (const int rank : ranks) {
-    const auto entered = status(rank).entered.load(std::memory_order_acquire);
     result += result.empty() ? "" : ", ";
-    result += isKnown(rank) ? fmt::format("{} last entered operation {}", who(rank), entered)
+    result += isKnown(rank) ? fmt::format("{} {}", who(rank), lastCallOf(status(rank)))
                             : fmt::format("{}, of which nothing is heard any more", who(rank));
   }
   return result;
@@ -222,16 +266,17 @@ std::string CollectiveMonitor::list(const std::vector<int>& ranks) const {
 
 bool Monitor::isKnown(int rank) const {
   const ControlPlane* control = around_.wiring.control.get();
-  return control == nullptr || std::ranges::binary_search(around_.wiring.locals, rank) ||
-         control->isKnown(rank);
+  return control == nullptr || isLocal(rank) || control->isKnown(rank);
 }
+
+bool Monitor::isLocal(int rank) const { return std::ranges::binary_search(around_.wiring.locals, rank); }
 
 bool Monitor::hasVanished(int peer, nanoseconds waited) {
   constexpr auto kPause = std::chrono::milliseconds(500);
   constexpr int kEnough = 2;  // what it sent last has arrived by then
   const ControlPlane* control = around_.wiring.control.get();
   if (control == nullptr || !control->hasGaps()) return false;
-  if (std::ranges::binary_search(around_.wiring.locals, peer)) return false;
+  if (isLocal(peer)) return false;
   if (!probe_ && waited >= next_probe_) {
     probe_.emplace(around_.wiring.peers[static_cast<std::size_t>(peer)].listener);
     next_probe_ = waited + kPause;
@@ -244,11 +289,7 @@ bool Monitor::hasVanished(int peer, nanoseconds waited) {
   return refusals_ >= kEnough;
 }
 
-std::string CollectiveMonitor::operationText() const {
-  return fmt::format("operation {}, {}", operation_, describe(descriptor_));
-}
-
-std::string CollectiveMonitor::numberText() const { return fmt::format(" (operation {})", operation_); }
+std::string CollectiveMonitor::operationText() const { return describe(descriptor_, operation_); }
 
 void CollectiveMonitor::checkDeadlines(int peer, nanoseconds waited) {
   // A process that computes answers when it is asked what it is doing; one that does not is stopped or cut
@@ -327,7 +368,8 @@ bool TransferMonitor::findDeparted(int peer, nanoseconds waited) {
 }
 
 bool TransferMonitor::findElsewhere(int peer, nanoseconds waited) {
-  if (waited < seconds(1)) return false;
+  // What it sent before may have arrived: inside a host that is seen at the second look.
+  if (!isLocal(peer) && waited < seconds(1)) return false;
   const RankStatus& theirs = status(peer);
   const std::uint64_t entered = theirs.entered.load(std::memory_order_acquire);
   const bool is_elsewhere = theirs.completed.load(std::memory_order_acquire) < entered &&
@@ -337,9 +379,9 @@ bool TransferMonitor::findElsewhere(int peer, nanoseconds waited) {
   if (!theirs.readDescriptor(entered, collective)) return false;
   around_.fault.trip(
       ncclInvalidUsage,
-      fmt::format("{}: it is inside {} (operation {}), which {} has not entered. Both ranks must post their "
-                  "collectives and transfers in the same order",
-                  pendingText(peer), describe(collective), entered, who(around_.rank)));
+      fmt::format("{}: it is inside {}, which {} has not entered. Both ranks must post their collectives and "
+                  "transfers in the same order",
+                  pendingText(peer), describe(collective, entered), who(around_.rank)));
   return true;
 }
 

@@ -49,6 +49,10 @@ class Monitor : public WaitMonitor {
  public:
   void differs(int peer, const Descriptor& theirs) override;
 
+  /// The same for who must not wait, and calls again: the difference was seen `ago`. False while it is worth
+  /// asking the peer, which is on another host, where the ranks parted.
+  virtual bool tryDiffers(int peer, const Descriptor& theirs, std::chrono::nanoseconds ago);
+
  protected:
   Monitor(const Surroundings& around, const Descriptor& descriptor)
       : around_(around), descriptor_(descriptor) {}
@@ -78,8 +82,10 @@ class Monitor : public WaitMonitor {
   std::string stoppedText() const;
   /// "rank 2 (pid 4711 on node7)".
   std::string who(int rank) const;
-  /// " (operation 5)", or nothing where there is no number.
-  virtual std::string numberText() const { return ""; }
+  /// Whether the rank's line is read in memory, not as a copy.
+  bool isLocal(int rank) const;
+  /// Trips the fault cell: this rank called `mine`, the other `theirs`.
+  void tripMismatch(const std::string& mine, int peer, const std::string& theirs);
 
   const Surroundings& around_;
   Descriptor descriptor_;
@@ -95,8 +101,8 @@ class Monitor : public WaitMonitor {
 /// Of a collective, which all ranks take part in and number alike.
 ///
 /// Looks, in this order: at faults that other ranks published, at processes that died and ranks that left
-/// before they completed this operation, at ranks that are in the same operation with other arguments, and at
-/// the deadlines. Trips the fault cell on the first that it finds.
+/// before they completed this operation, at ranks whose operations, this one or the last before it, differ,
+/// and at the deadlines. Trips the fault cell on the first that it finds.
 class CollectiveMonitor final : public Monitor {
  public:
   CollectiveMonitor(const Surroundings& around, std::uint64_t operation, const Descriptor& descriptor)
@@ -104,15 +110,16 @@ class CollectiveMonitor final : public Monitor {
 
   void inspect(int peer, std::chrono::nanoseconds waited) override;
   void differs(int peer, const Descriptor& theirs) override;
+  bool tryDiffers(int peer, const Descriptor& theirs, std::chrono::nanoseconds ago) override;
 
  private:
   bool findDeparted(std::chrono::nanoseconds waited);
   bool findMismatch();
+  bool findMismatchWith(int peer);
   void checkDeadlines(int peer, std::chrono::nanoseconds waited);
   std::vector<int> absentRanks() const;
   std::string list(const std::vector<int>& ranks) const;
   std::string operationText() const;
-  std::string numberText() const override;
 
   std::uint64_t operation_;
 };

@@ -32,7 +32,9 @@ constexpr Descriptor transferDescriptor(std::uint64_t bytes) {
 
 constexpr bool isTransfer(const Descriptor& descriptor) { return descriptor.kind == 1; }
 
-/// As a person would write the call: "AllReduce(count 1024, float, sum)", "Send/Recv(40 bytes)".
-std::string describe(const Descriptor& descriptor);
+/// As a person would write the call: "AllReduce #7 sum float ×1024", "Broadcast #8 int32 ×3 root 1",
+/// "Send/Recv of 40 bytes". `number`: of a collective among those of its communicator, from 1; 0: is not
+/// known, and left out.
+std::string describe(const Descriptor& descriptor, std::uint64_t number = 0);
 
 }  // namespace tutti

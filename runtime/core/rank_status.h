@@ -19,12 +19,18 @@ struct alignas(128) RankStatus {
     failed = 2,  ///< hit a fault: code and text say which
   };
 
+  /// So many descriptors stay: a rank that waits for nobody, such as the root of small broadcasts, may be
+  /// some operations ahead of those that find out that it differs.
+  static constexpr std::uint64_t kKept = 8;
+  /// Stands for a descriptor that is not known, in copies of the line.
+  static constexpr std::array<std::uint64_t, 2> kUnknown{~std::uint64_t{0}, ~std::uint64_t{0}};
+
   /// Numbers of the operation that this rank entered last and completed last; the first is 1. `entered` is
   /// stored with release after the descriptor's words.
   std::atomic<std::uint64_t> entered;
   std::atomic<std::uint64_t> completed;
-  /// Descriptor of operation k in pair k % 4. It stays until operation k + 4 is entered.
-  std::array<std::array<std::atomic<std::uint64_t>, 2>, 4> words;
+  /// Descriptor of operation k in pair k % kKept. It stays until operation k + kKept is entered.
+  std::array<std::array<std::atomic<std::uint64_t>, 2>, kKept> words;
 
   /// Stored with release after code and text, which are written once.
   std::atomic<State> state;
@@ -71,26 +77,26 @@ struct alignas(128) RankStatus {
 
   void enter(std::uint64_t operation, const Descriptor& descriptor) {
     const auto raw = std::bit_cast<std::array<std::uint64_t, 2>>(descriptor);
-    auto& pair = words[operation % 4];
+    auto& pair = words[operation % kKept];
     // Release, so that whoever sees a new word also sees that the operation before was entered.
     pair[0].store(raw[0], std::memory_order_release);
     pair[1].store(raw[1], std::memory_order_release);
     entered.store(operation, std::memory_order_release);
   }
 
-  /// The descriptor of `operation`, if the rank has entered it and at most two more since; else false.
+  /// The descriptor of `operation`, if the rank has entered it and at most kKept - 2 more since; else false.
   bool readDescriptor(std::uint64_t operation, Descriptor& descriptor) const {
     if (entered.load(std::memory_order_acquire) < operation) return false;
-    const auto& pair = words[operation % 4];
+    const auto& pair = words[operation % kKept];
     const std::array<std::uint64_t, 2> raw{pair[0].load(std::memory_order_acquire),
                                            pair[1].load(std::memory_order_acquire)};
-    // The pair is rewritten only after operation + 3 was entered; the acquires above keep this look behind
-    // them.
-    if (entered.load(std::memory_order_relaxed) > operation + 2) return false;
+    // The pair is rewritten only after operation + kKept - 1 was entered; the acquires above keep this look
+    // behind them.
+    if (entered.load(std::memory_order_relaxed) > operation + kKept - 2 || raw == kUnknown) return false;
     descriptor = std::bit_cast<Descriptor>(raw);
     return true;
   }
 };
-static_assert(sizeof(RankStatus) == 1280);
+static_assert(sizeof(RankStatus) == 1408);
 
 }  // namespace tutti

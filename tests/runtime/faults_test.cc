@@ -22,8 +22,8 @@ TEST(Faults, DifferentCountsAreNamedOnBothSides) {
     std::vector<float> data(100);
     comm.allReduce(data.data(), data.data(), comm.rank() == 0 ? 100 : 50, ncclSum);
   });
-  expectAllSay(errors, "AllReduce(count 100, float, sum)");
-  expectAllSay(errors, "AllReduce(count 50, float, sum)");
+  expectAllSay(errors, "AllReduce #1 sum float ×100");
+  expectAllSay(errors, "AllReduce #1 sum float ×50");
   // Named by rank and pid, so that the text is true on whichever rank it is read.
   expectAllSay(errors, "rank 0 (pid ");
   expectAllSay(errors, "rank 1 (pid ");
@@ -34,12 +34,12 @@ TEST(Faults, DifferentTypesOpsAndCollectivesAreNamed) {
     std::vector<float> data(100);
     comm.allReduce(data.data(), data.data(), 100, comm.rank() == 1 ? ncclInt32 : ncclFloat32, ncclSum);
   });
-  expectAllSay(types, "AllReduce(count 100, int32, sum)");
+  expectAllSay(types, "AllReduce #1 sum int32 ×100");
   const auto ops = test::runRanks(3, [](Comm& comm) {
     std::vector<float> data(100);
     comm.allReduce(data.data(), data.data(), 100, comm.rank() == 1 ? ncclMax : ncclSum);
   });
-  expectAllSay(ops, "AllReduce(count 100, float, max)");
+  expectAllSay(ops, "AllReduce #1 max float ×100");
   const auto collectives = test::runRanks(3, [](Comm& comm) {
     std::vector<float> data(300);
     if (comm.rank() == 1) {
@@ -48,7 +48,7 @@ TEST(Faults, DifferentTypesOpsAndCollectivesAreNamed) {
       comm.allReduce(data.data(), data.data(), 100, ncclSum);
     }
   });
-  expectAllSay(collectives, "AllGather(count 100, float)");
+  expectAllSay(collectives, "AllGather #1 float ×100");
 }
 
 TEST(Faults, DifferentRootsAreFoundWhileBothSend) {
@@ -57,8 +57,8 @@ TEST(Faults, DifferentRootsAreFoundWhileBothSend) {
     std::vector<float> data(4'000'000);
     comm.broadcast(data.data(), data.data(), data.size(), ncclFloat32, comm.rank());
   });
-  expectAllSay(errors, "Broadcast(count 4000000, float, root 0)");
-  expectAllSay(errors, "Broadcast(count 4000000, float, root 1)");
+  expectAllSay(errors, "Broadcast #1 float ×4000000 root 0");
+  expectAllSay(errors, "Broadcast #1 float ×4000000 root 1");
 }
 
 TEST(Faults, DifferentRootsOfASmallBroadcastAreFoundByBothRoots) {
@@ -72,8 +72,8 @@ TEST(Faults, DifferentRootsOfASmallBroadcastAreFoundByBothRoots) {
     });
     for (const std::string& found : {errors[0], errors[2]}) {
       EXPECT_NE(found.find("rank 2 (pid "), std::string::npos) << found;
-      EXPECT_NE(found.find("Broadcast(count 1, float, root 2)"), std::string::npos) << found;
-      EXPECT_NE(found.find("Broadcast(count 1, float, root 0)"), std::string::npos) << found;
+      EXPECT_NE(found.find("Broadcast #2 float ×1 root 2"), std::string::npos) << found;
+      EXPECT_NE(found.find("Broadcast #2 float ×1 root 0"), std::string::npos) << found;
     }
   }
 }
@@ -88,8 +88,8 @@ TEST(Faults, UnreadDataOfAnotherCallIsNamedBeforeTheNextOperation) {
   });
   expectAllSay(errors, "the ranks called different operations");
   // Where they parted, not where it was noticed.
-  expectAllSay(errors, "Broadcast(count 100000, float, root 0)");
-  expectAllSay(errors, "Broadcast(count 100000, float, root 1)");
+  expectAllSay(errors, "Broadcast #1 float ×100000 root 0");
+  expectAllSay(errors, "Broadcast #1 float ×100000 root 1");
 }
 
 TEST(Faults, AbortFreesTheOthersAndTheAborter) {
@@ -147,11 +147,11 @@ TEST(Faults, LeavingBeforeTheOthersAreDoneIsNamed) {
   const auto errors = test::runRanks(3, [](Comm& comm) {
     comm.barrier();
     if (comm.rank() == 1)
-      throw std::runtime_error("rank 1 left: destroyed its communicator after operation 1");
+      throw std::runtime_error("rank 1 left: destroyed its communicator after operation #1");
     comm.barrier();
   });
   expectAllSay(errors, "rank 1");
-  expectAllSay(errors, "destroyed its communicator after operation 1");
+  expectAllSay(errors, "destroyed its communicator after operation #1");
 }
 
 TEST(Faults, AnErrorIsSticky) {

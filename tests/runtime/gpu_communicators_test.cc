@@ -209,8 +209,8 @@ TEST(Gpus, RanksOnGpusAndOnHostMemoryDoNotMix) {
 
 TEST(Gpus, DifferentCallsAreNamedOnBothSides) {
   for (const auto& result : group(2, {"differ"}, onGpus(2)).wait()) {
-    expectSays(result, "AllReduce(count 100, float, sum)");
-    expectSays(result, "AllReduce(count 50, float, sum)");
+    expectSays(result, "AllReduce #1 sum float ×100");
+    expectSays(result, "AllReduce #1 sum float ×50");
   }
 }
 

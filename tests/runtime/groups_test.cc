@@ -268,8 +268,8 @@ TEST(Groups, AFaultOfOneCommunicatorLeavesTheOtherAlone) {
     whole[static_cast<std::size_t>(r)].allReduce(sums[r].data(), sums[r].data(), sums[r].size(), ncclSum);
   }
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
-  EXPECT_SAYS("AllReduce(count 100, float, sum)");
-  EXPECT_SAYS("AllReduce(count 50, float, sum)");
+  EXPECT_SAYS("AllReduce #1 sum float ×100");
+  EXPECT_SAYS("AllReduce #1 sum float ×50");
   for (const auto& sum : sums) EXPECT_EQ(sum, std::vector<std::int32_t>(50'000, 3));
   ncclResult_t state = ncclSuccess;
   check(ncclCommGetAsyncError(broken[1].handle(), &state));

@@ -194,7 +194,7 @@ TEST(Streams, AnErrorIsOnTheStreamOnceAndOnTheCommunicatorForGood) {
                              EXPECT_EQ(ncclAllReduce(data.data(), data.data(), 1, ncclFloat, ncclSum,
                                                      comm.handle(), stream),
                                        ncclInvalidUsage);
-                             EXPECT_SAYS("AllReduce(count 50, float, sum)");
+                             EXPECT_SAYS("AllReduce #1 sum float ×50");
                            }),
             test::noErrors(2));
 }

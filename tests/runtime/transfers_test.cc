@@ -237,8 +237,8 @@ TEST(TransferFaults, ACollectiveMeetingATransferNamesBoth) {
     }
   });
   for (const auto& error : errors) {
-    expectSays(error, "Send/Recv(40 bytes)");
-    expectSays(error, "Broadcast(count 1000000, float, root 1)");
+    expectSays(error, "Send/Recv of 40 bytes");
+    expectSays(error, "Broadcast #1 float ×1000000 root 1");
   }
 }
 
@@ -254,7 +254,7 @@ TEST(TransferFaults, APeerInsideAnotherCollectiveIsNamed) {
   });
   for (const auto& error : errors) {
     expectSays(error, "has not sent 40 bytes that rank 0 (pid ");
-    expectSays(error, "Broadcast(count 7, int32, root 0)");
+    expectSays(error, "Broadcast #1 int32 ×7 root 0");
     expectSays(error, "which rank 0 (pid ");
   }
 }
@@ -323,7 +323,7 @@ TEST(TransferFaults, SentAndNeverReceivedIsToldAtTheEnd) {
     std::thread sender([&] { ncclSend(&value, 1, ncclInt32, 1, comms[0], nullptr); });
     std::this_thread::sleep_for(milliseconds(100));
     EXPECT_EQ(ncclCommDestroy(comms[1]), ncclInvalidUsage);
-    EXPECT_SAYS("rank 0 sent data for Send/Recv(4 bytes)");
+    EXPECT_SAYS("rank 0 sent data for Send/Recv of 4 bytes");
     sender.join();
     check(ncclCommDestroy(comms[0]));
   });
