@@ -8,9 +8,11 @@ machine has one: every function that one exports has to be in the list, and the 
 for one that it lacks.
 """
 
+import functools
 import glob
+import os
 import re
-import subprocess
+import struct
 import sys
 
 # Exported by NVIDIA's library for another library of NVIDIA's; in no header.
@@ -31,12 +33,49 @@ def listed(path):
     return functions
 
 
+class Elf:
+    """Sections of a 64-bit little-endian ELF file, read where they are asked for: NVIDIA's library has 200 MB."""
+
+    DYNAMIC_SYMBOLS = 11  # SHT_DYNSYM
+
+    def __init__(self, path):
+        self.file = open(path, "rb")
+        header = self.read(0, 64)
+        assert header[:6] == b"\x7fELF\x02\x01", f"{path} is no 64-bit little-endian ELF file"
+        offset, = struct.unpack_from("<Q", header, 0x28)
+        size, count, names = struct.unpack_from("<HHH", header, 0x3A)
+        table = self.read(offset, size * count)
+        # name, type, flags, address, offset, size, link, info, alignment, entry size
+        self.sections = [struct.unpack_from("<IIQQQQIIQQ", table, size * i) for i in range(count)]
+        self.names = self.content(self.sections[names])
+
+    def read(self, offset, size):
+        self.file.seek(offset)
+        content = self.file.read(size)
+        assert len(content) == size, f"{self.file.name} is cut short"
+        return content
+
+    def content(self, section):
+        return self.read(section[4], section[5])
+
+    def named(self, name):
+        return next((s for s in self.sections if text(self.names, s[0]) == name), None)
+
+    def exported(self):
+        """The names of the symbols that it defines for others."""
+        section = next(s for s in self.sections if s[1] == self.DYNAMIC_SYMBOLS)
+        strings = self.content(self.sections[section[6]])
+        symbols = struct.iter_unpack("<IBBHQQ", self.content(section))
+        return {text(strings, name) for name, info, _, at, _, _ in symbols if at != 0 and info >> 4 in (1, 2)}
+
+
+def text(strings, at):
+    return strings[at:strings.index(b"\0", at)].decode()
+
+
+@functools.cache
 def exported(library):
-    """Every symbol that a library defines for others: name to type."""
-    text = subprocess.run(
-        ["nm", "--dynamic", "--defined-only", library], check=True, capture_output=True, text=True
-    ).stdout
-    return {line.split()[2].split("@")[0]: line.split()[1] for line in text.splitlines()}
+    return Elf(library).exported()
 
 
 def difference(what, expected, got):
@@ -48,9 +87,9 @@ def difference(what, expected, got):
 def check_libraries(functions, libtutti, libnccl):
     both = set(functions) | {"p" + name for name in functions}
     tutti = exported(libtutti)
-    words = difference(libnccl, both, set(exported(libnccl)))
+    words = difference(libnccl, both, exported(libnccl))
     own = {name for name in tutti if re.match("tutti[A-Z]", name)}
-    words += difference(libtutti, both, set(tutti) - own)
+    words += difference(libtutti, both, tutti - own)
     return words
 
 
@@ -64,16 +103,17 @@ def check_headers(functions, headers):
 
 def version_of(library):
     """What ncclGetVersion says, without loading a library that needs a driver: its own version string."""
-    with open(library, "rb") as file:
-        found = re.search(rb"NCCL version (\d+)\.(\d+)\.(\d+)", file.read())
+    elf = Elf(library)
+    constants = elf.named(".rodata")
+    found = constants and re.search(rb"NCCL version (\d+)\.(\d+)\.(\d+)", elf.content(constants))
     return tuple(int(part) for part in found.groups()) if found else None
 
 
 def check_nvidia(functions, libnccl):
     words = []
-    for library in sorted({path for pattern in NVIDIA for path in glob.glob(pattern)}):
+    for library in sorted({os.path.realpath(path) for pattern in NVIDIA for path in glob.glob(pattern)}):
         theirs = {name for name in exported(library) if re.match("nccl[A-Z]", name)} - INTERNAL
-        if "tuttiCommStatistics" in exported(library) or library == libnccl or len(theirs) < 15:
+        if "tuttiCommStatistics" in exported(library) or library == os.path.realpath(libnccl) or len(theirs) < 15:
             continue
         version = version_of(library)
         print(f"compared with {library}, version {version}: {len(theirs)} functions")
