@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
-#include <optional>
 #include <unordered_map>
+
+#include "runtime/topology/bandwidths.h"
 
 namespace tutti {
 namespace {
@@ -29,11 +29,11 @@ class Flow {
   }
 
   /// The links from where the flow still reaches to where it does not.
-  std::vector<int> narrowest(const std::vector<int>& sources, const std::vector<int>& sinks) {
+  Cut narrowest(const std::vector<int>& sources, const std::vector<int>& sinks) {
     flow_.assign(problem_.links.size(), 0);
     while (push(sources, sinks)) {
     }
-    std::vector<int> cut;
+    Cut cut;
     for (std::size_t i = 0; i < problem_.links.size(); ++i) {
       const ChannelProblem::Link& link = problem_.links[i];
       if (used_[i] && reached_.contains(link.from) && !reached_.contains(link.to)) {
@@ -111,41 +111,43 @@ std::vector<bool> usedLinks(const ChannelProblem& problem, const RouteRules& rul
   return used;
 }
 
-/// Proper ones, as bits.
-std::vector<std::uint64_t> setsOfPlaces(std::size_t count) {
-  const std::uint64_t all = count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
-  std::vector<std::uint64_t> sets;
-  if (count <= kMostPlacesForAllSets) {
-    for (std::uint64_t set = 1; set < all; ++set) sets.push_back(set);
-    return sets;
-  }
-  for (std::size_t place = 0; place < count; ++place) {
-    sets.push_back(std::uint64_t{1} << place);
-    sets.push_back(all & ~(std::uint64_t{1} << place));
-  }
-  return sets;
-}
+struct Sides {
+  std::vector<int> sources;
+  std::vector<int> sinks;
+};
 
-/// How often a both-ways chain leaves a place: each of its legs leaves two, the one to the port one.
-int leavings(const ChannelProblem& problem) {
-  return 2 * static_cast<int>(problem.count() - 1) + (hasPorts(problem.form) ? 1 : 0);
-}
-
-/// All links out of single places: the inner places of a both-ways chain are left twice, which the cut around
-/// one alone does not know, since that may be an end. None where two places share such a link.
-std::optional<Cut> aroundAllPlaces(const ChannelProblem& problem, const std::vector<Cut>& around_each) {
-  Cut all{{}, leavings(problem)};
-  for (const Cut& cut : around_each) all.links.insert(all.links.end(), cut.links.begin(), cut.links.end());
-  std::ranges::sort(all.links);
-  if (std::ranges::adjacent_find(all.links) != all.links.end()) return std::nullopt;
+/// Every proper set of places against the rest.
+std::vector<Sides> allSets(const std::vector<int>& places) {
+  std::vector<Sides> all;
+  for (std::uint64_t set = 1; set + 1 < std::uint64_t{1} << places.size(); ++set) {
+    Sides& sides = all.emplace_back();
+    for (std::size_t place = 0; place < places.size(); ++place) {
+      ((set >> place & 1) != 0 ? sides.sources : sides.sinks).push_back(places[place]);
+    }
+  }
   return all;
 }
 
-double width(const ChannelProblem& problem, const Cut& cut) {
-  const double sum = std::accumulate(cut.links.begin(), cut.links.end(), 0.0, [&problem](double s, int link) {
-    return s + problem.links[at(link)].gbytes_per_s;
-  });
-  return sum / cut.uses;
+/// The first against every other, both ways: whatever divides places, divides the first from some. And every
+/// one against all others.
+std::vector<Sides> someSets(const std::vector<int>& places) {
+  std::vector<Sides> all;
+  for (const int place : places) {
+    std::vector<int> others;
+    std::ranges::copy_if(places, std::back_inserter(others), [place](int other) { return other != place; });
+    all.push_back({{place}, others});
+    all.push_back({others, {place}});
+    if (place == places.front()) continue;
+    all.push_back({{places.front()}, {place}});
+    all.push_back({{place}, {places.front()}});
+  }
+  return all;
+}
+
+double width(const ChannelProblem& problem, const std::vector<int>& least_uses, const Cut& cut) {
+  double sum = 0;
+  for (const int link : cut) sum += 10 * problem.links[at(link)].gbytes_per_s / least_uses[at(link)];
+  return sum;
 }
 
 }  // namespace
@@ -155,33 +157,38 @@ std::vector<Cut> findCuts(const ChannelProblem& problem, const RouteRules& rules
   // Who leaves by the port that he came in by comes round: with that port on whichever side, he passes.
   const bool port_is_an_end = problem.form == RouteForm::ported_ring && rules.crosses_ports;
   std::vector<Cut> cuts;
-  std::vector<Cut> around_each;
-  for (const std::uint64_t set : setsOfPlaces(problem.count())) {
-    std::vector<int> sources;
-    std::vector<int> sinks;
-    for (std::size_t place = 0; place < problem.count(); ++place) {
-      ((set >> place & 1) != 0 ? sources : sinks).push_back(problem.places[place]);
-    }
-    if (port_is_an_end) sinks.insert(sinks.end(), problem.ports.begin(), problem.ports.end());
-    cuts.push_back({flow.narrowest(sources, sinks)});
+  for (Sides& sides :
+       problem.count() <= kMostPlacesForAllSets ? allSets(problem.places) : someSets(problem.places)) {
+    if (port_is_an_end) sides.sinks.insert(sides.sinks.end(), problem.ports.begin(), problem.ports.end());
+    cuts.push_back(flow.narrowest(sides.sources, sides.sinks));
   }
   if (hasPorts(problem.form)) {
-    cuts.push_back({flow.narrowest(problem.places, problem.ports)});
-    cuts.push_back({flow.narrowest(problem.ports, problem.places)});
-  }
-  if (isBothWays(problem.form) && problem.count() > 1) {
-    for (const int place : problem.places) {
-      std::vector<int> others = problem.ports;
-      std::ranges::copy_if(problem.places, std::back_inserter(others), [place](int p) { return p != place; });
-      around_each.push_back({flow.narrowest({place}, others)});
-    }
-    if (const auto all = aroundAllPlaces(problem, around_each)) cuts.push_back(*all);
+    cuts.push_back(flow.narrowest(problem.places, problem.ports));
+    cuts.push_back(flow.narrowest(problem.ports, problem.places));
   }
   std::ranges::sort(cuts);
   const auto repeated = std::ranges::unique(cuts);
   cuts.erase(repeated.begin(), repeated.end());
-  std::ranges::stable_sort(cuts, {}, [&problem](const Cut& cut) { return width(problem, cut); });
+  const std::vector<int> least_uses = leastUses(problem);
+  std::ranges::stable_sort(cuts, {}, [&](const Cut& cut) { return width(problem, least_uses, cut); });
   return cuts;
+}
+
+std::vector<int> leastUses(const ChannelProblem& problem) {
+  std::vector<int> least(problem.links.size(), 1 << 20);
+  for (const std::vector<Leg>* legs : {&problem.between, &problem.in, &problem.out}) {
+    for (const Leg& leg : *legs) {
+      for (const LinkUse& use : leg.links) least[at(use.link)] = std::min(least[at(use.link)], use.tenths);
+    }
+  }
+  return least;
+}
+
+double boundOf(const ChannelProblem& problem, const std::vector<Cut>& cuts) {
+  double least = kLocalGBytes;
+  const std::vector<int> least_uses = leastUses(problem);
+  for (const Cut& cut : cuts) least = std::min(least, width(problem, least_uses, cut));
+  return least;
 }
 
 }  // namespace tutti

@@ -7,17 +7,18 @@
 
 namespace tutti {
 
-/// Links that every channel uses at least `uses` times in all, so that together they bound all channels.
-struct Cut {
-  std::vector<int> links;  ///< ascending
-  int uses = 1;
-
-  friend auto operator<=>(const Cut&, const Cut&) = default;
-};
+/// Links of which every channel uses at least one, so that together they bound all channels. Ascending.
+using Cut = std::vector<int>;
 
 /// Whatever divides the places in two has to be passed by every channel: the narrowest cuts around each set
-/// of places (from 9 places on, only around single ones and all but one), between places and ports, and
-/// around all places at once. The narrowest first, each once.
+/// of places (from 9 places on, around single ones and between two), and between places and ports. The
+/// narrowest first, each once.
 std::vector<Cut> findCuts(const ChannelProblem& problem, const RouteRules& rules);
+
+/// By link: the least that a leg takes of it, in tenths.
+std::vector<int> leastUses(const ChannelProblem& problem);
+
+/// GB/s that no choice of routes exceeds.
+double boundOf(const ChannelProblem& problem, const std::vector<Cut>& cuts);
 
 }  // namespace tutti

@@ -56,12 +56,6 @@ std::vector<RouteRules> relaxations(const ChannelProblem& problem, const SearchR
   return all;
 }
 
-double widthOf(const ChannelProblem& problem, const Cut& cut) {
-  double sum = 0;
-  for (const int link : cut.links) sum += problem.links[at(link)].gbytes_per_s;
-  return sum / cut.uses;
-}
-
 std::optional<Found> findBest(const ChannelProblem& problem, const SearchRules& rules) {
   std::optional<Found> best;
   PackingRules packing{.most_channels = rules.most_channels};
@@ -69,7 +63,7 @@ std::optional<Found> findBest(const ChannelProblem& problem, const SearchRules& 
     const bool is_welcome = rule.crosses_ports && rules.cross_nic == SearchRules::CrossNic::yes;
     const double needed = best ? best->packing.total() * (is_welcome ? 1 + kSame : kWorthRelaxing) : 0;
     const std::vector<Cut> cuts = findCuts(problem, rule);
-    if (!cuts.empty() && widthOf(problem, cuts.front()) <= needed) continue;
+    if (boundOf(problem, cuts) <= needed) continue;
     Found found{findRoutes(problem, rule), {}, rule.crosses_ports};
     found.packing = pack(problem, found.routes, cuts, packing);
     packing.most_steps -= found.packing.steps;

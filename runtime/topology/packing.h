@@ -26,7 +26,7 @@ inline constexpr double kWorthMoreChannels = 1.05;
 struct PackingRules {
   int most_channels = 32;
   /// More channels must carry so many times as much: each costs threads and buffers.
-  double worth = 1.05;
+  double worth = 1.1;
   /// Most routes that are tried. One takes some 50 ns.
   std::uint64_t most_steps = std::uint64_t{1} << 17;
 };
