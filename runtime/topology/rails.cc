@@ -65,22 +65,26 @@ std::vector<std::vector<int>> railsOf(const Cluster& cluster) {
 
 void alignRails(const Cluster& cluster, std::vector<ChannelGraph>& rings) {
   const std::vector<std::vector<int>> rails = railsOf(cluster);
-  for (std::size_t s = 1; s < rings.size(); ++s) {
+  const auto model = std::ranges::min_element(rings, {}, [](const ChannelGraph& g) { return g.channels.size(); });
+  const std::vector<HostChannel> models = model->channels;
+  const std::vector<int>& model_rails = rails[static_cast<std::size_t>(model - rings.begin())];
+  for (std::size_t s = 0; s < rings.size(); ++s) {
     std::vector<HostChannel>& channels = rings[s].channels;
-    const auto take = [&](std::size_t c, bool by_both) {
-      const HostChannel& model = rings.front().channels[c];
-      const auto it = std::find_if(
-          channels.begin() + static_cast<std::ptrdiff_t>(c), channels.end(), [&](const HostChannel& channel) {
-            return railAt(rails[s], channel.net_in) == railAt(rails[0], model.net_in) &&
-                   (!by_both || railAt(rails[s], channel.net_out) == railAt(rails[0], model.net_out));
-          });
+    const auto moveTo = [&](std::size_t c, bool by_both) {
+      const auto fits = [&](const HostChannel& channel) {
+        return railAt(rails[s], channel.net_in) == railAt(model_rails, models[c].net_in) &&
+               (!by_both || railAt(rails[s], channel.net_out) == railAt(model_rails, models[c].net_out));
+      };
+      const auto place = channels.begin() + static_cast<std::ptrdiff_t>(c);
+      const auto it = std::find_if(place, channels.end(), fits);
       if (it == channels.end()) return false;
-      std::rotate(channels.begin() + static_cast<std::ptrdiff_t>(c), it, it + 1);
+      std::rotate(place, it, it + 1);
       return true;
     };
-    for (std::size_t c = 0; c < std::min(channels.size(), rings.front().channels.size()); ++c) {
-      if (!take(c, true)) take(c, false);
+    for (std::size_t c = 0; c < models.size(); ++c) {
+      if (!moveTo(c, true)) moveTo(c, false);
     }
+    channels.resize(models.size());
   }
 }
 

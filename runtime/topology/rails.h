@@ -12,8 +12,8 @@ namespace tutti {
 /// slots (bus ids), those tell; so a host that lacks a card lacks its rail. Else the position tells.
 std::vector<std::vector<int>> railsOf(const Cluster& cluster);
 
-/// Orders the channels of each shape so that channel c uses the same rail everywhere, as far as there are
-/// such.
+/// Leaves each shape as many channels as the one with fewest has, so chosen and ordered that channel c uses
+/// the same rail everywhere, as far as there are such.
 void alignRails(const Cluster& cluster, std::vector<ChannelGraph>& rings);
 
 /// By host: whether its channels are walked backwards. Where a channel comes in by one rail and leaves by

@@ -13,9 +13,6 @@ namespace {
 double speedOf(const ChannelGraph& graph) {
   return std::min(graph.intra_gbytes_per_s, graph.inter_gbytes_per_s);
 }
-double totalOf(const ChannelGraph& graph) {
-  return static_cast<double>(graph.channels.size()) * speedOf(graph);
-}
 
 /// Seats that share a node follow each other; among them those that share a cache do.
 void orderByCache(ChannelGraph& graph, const Cluster::HostShape& shape) {
@@ -40,19 +37,17 @@ std::size_t fewestChannels(const std::vector<ChannelGraph>& rings) {
 }
 
 /// Every channel passes through every host: as many as the host with fewest has. The others look again for
-/// the best so many.
+/// faster ones.
 void agreeOnChannels(const Cluster& cluster, SearchRules rules, std::vector<ChannelGraph>& rings) {
   rules.most_channels = static_cast<int>(fewestChannels(rings));
   rules.least_channels = std::min(rules.least_channels, rules.most_channels);
   const auto fewest = static_cast<std::size_t>(rules.most_channels);
   for (std::size_t s = 0; s < rings.size(); ++s) {
-    ChannelGraph& graph = rings[s];
-    if (graph.channels.size() == fewest) continue;
+    if (rings[s].channels.size() == fewest) continue;
     const Cluster::HostShape& shape = cluster.shapes[s];
     ChannelGraph again = searchHost(TopologyPaths(*shape.topology), shape.seats, ChannelPattern::ring, rules,
                                     static_cast<int>(cluster.hosts.size()));
-    graph.channels.resize(fewest);
-    if (again.channels.size() == fewest && totalOf(again) >= totalOf(graph)) graph = std::move(again);
+    if (again.channels.size() == fewest && speedOf(again) > speedOf(rings[s])) rings[s] = std::move(again);
   }
 }
 
@@ -65,10 +60,8 @@ class HostJoiner {
   }
 
   SearchResult join(std::vector<ChannelGraph> rings, std::vector<ChannelGraph> trees) {
-    const std::size_t fewest = fewestChannels(rings);
     result_.rings = std::move(rings);
     result_.trees = std::move(trees);
-    for (ChannelGraph& ring : result_.rings) ring.channels.resize(fewest);
     alignRails(cluster_, result_.rings);
     for (std::size_t s = 0; s < cluster_.shapes.size(); ++s) {
       orderByCache(result_.rings[s], cluster_.shapes[s]);
