@@ -65,7 +65,8 @@ std::vector<std::vector<int>> railsOf(const Cluster& cluster) {
 
 void alignRails(const Cluster& cluster, std::vector<ChannelGraph>& rings) {
   const std::vector<std::vector<int>> rails = railsOf(cluster);
-  const auto model = std::ranges::min_element(rings, {}, [](const ChannelGraph& g) { return g.channels.size(); });
+  const auto model =
+      std::ranges::min_element(rings, {}, [](const ChannelGraph& g) { return g.channels.size(); });
   const std::vector<HostChannel> models = model->channels;
   const std::vector<int>& model_rails = rails[static_cast<std::size_t>(model - rings.begin())];
   for (std::size_t s = 0; s < rings.size(); ++s) {

@@ -78,9 +78,9 @@ class Reasons {
       return;
     }
     const Edge& edge = paths_[shape].edges()[static_cast<std::size_t>(limit->edge)];
-    say("{}: {} channel{} of {:.4g} GB/s, {}; limited by the {}, {:.4g} GB/s, used {:.3g} times", whoIs(shape),
-        ring.channels.size(), ring.channels.size() == 1 ? "" : "s", speed, classes, describe(paths_[shape].topology(), edge), edge.gbytes_per_s,
-        limit->uses);
+    say("{}: {} channel{} of {:.4g} GB/s, {}; limited by the {}, {:.4g} GB/s, used {:.3g} times",
+        whoIs(shape), ring.channels.size(), ring.channels.size() == 1 ? "" : "s", speed, classes,
+        describe(paths_[shape].topology(), edge), edge.gbytes_per_s, limit->uses);
   }
 
   void describeLosses(std::size_t shape) {

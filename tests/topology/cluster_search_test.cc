@@ -35,7 +35,8 @@ void expectTree(const std::vector<TreePlace>& tree) {
   for (std::size_t n = 0; n < tree.size(); ++n) {
     if (tree[n].up < 0) roots.push_back(static_cast<int>(n));
     connections += tree[n].down.size();
-    for (const int down : tree[n].down) EXPECT_EQ(tree[static_cast<std::size_t>(down)].up, static_cast<int>(n));
+    for (const int down : tree[n].down)
+      EXPECT_EQ(tree[static_cast<std::size_t>(down)].up, static_cast<int>(n));
   }
   ASSERT_EQ(roots.size(), 1u);
   EXPECT_EQ(connections, tree.size() - 1);
@@ -226,8 +227,9 @@ TEST(ClusterSearch, GivenGraphsAreJoined) {
   const ChannelGraph ring{.channels = {{kNoNode, kNoNode, {0, 2, 1, 3}}, {kNoNode, kNoNode, {3, 2, 1, 0}}},
                           .intra_gbytes_per_s = 7,
                           .inter_gbytes_per_s = 7};
-  const ChannelGraph tree{
-      .pattern = ChannelPattern::tree, .channels = {{kNoNode, kNoNode, {3, 1, 2, 0}}}, .intra_gbytes_per_s = 7};
+  const ChannelGraph tree{.pattern = ChannelPattern::tree,
+                          .channels = {{kNoNode, kNoNode, {3, 1, 2, 0}}},
+                          .intra_gbytes_per_s = 7};
   const SearchResult result = joinHosts(cluster, {}, {ring}, {tree});
   expectValid(cluster, result);
   EXPECT_EQ(result.channels[0].ring, std::vector<int>({0, 2, 1, 3}));
@@ -272,9 +274,10 @@ TEST(ClusterSearch, ReasonsNameTheLimit) {
   const Cluster cluster = clusterOf(test::pcieOnly4(), TopologyKind::gpu, 2);
   const std::vector<std::string> reasons = searchCluster(cluster, {}).reasons;
   ASSERT_EQ(reasons.size(), 1u);
-  EXPECT_EQ(reasons[0],
-            "node0 and 1 more like it: 1 channel of 10 GB/s, SYS inside, PIX to NICs; limited by the PCI link "
-            "to PCI bridge (0000:01:00.0), 12 GB/s, used 1.2 times");
+  EXPECT_EQ(
+      reasons[0],
+      "node0 and 1 more like it: 1 channel of 10 GB/s, SYS inside, PIX to NICs; limited by the PCI link "
+      "to PCI bridge (0000:01:00.0), 12 GB/s, used 1.2 times");
 }
 
 }  // namespace
