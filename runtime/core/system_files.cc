@@ -77,7 +77,7 @@ std::vector<int> numbersOfList(std::string_view list, int most) {
     list.remove_prefix(std::min<std::size_t>(1, list.size()));
   }
   std::ranges::sort(numbers);
-  numbers.erase(std::ranges::unique(numbers).begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   return numbers;
 }
 

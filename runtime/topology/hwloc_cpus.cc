@@ -39,11 +39,11 @@ int numberOr(std::string_view text, int otherwise) {
 
 }  // namespace
 
-bool isObject(xml_node element, std::string_view type) { return element.attribute("type").value() == type; }
+bool isObject(xml_node element, std::string_view type) { return XmlFile::text(element, "type") == type; }
 
 std::string_view infoOf(xml_node object, std::string_view name) {
   for (const xml_node info : object.children("info")) {
-    if (info.attribute("name").value() == name) return info.attribute("value").value();
+    if (XmlFile::text(info, "name") == name) return XmlFile::text(info, "value");
   }
   return {};
 }

@@ -22,12 +22,12 @@ constexpr int kMostNumber = 1 << 20;
 constexpr double kMostGBytes = 1024;
 
 bool isNetwork(xml_node object) {
-  const std::string_view type = object.attribute("osdev_type").value();
+  const std::string_view type = XmlFile::text(object, "osdev_type");
   return isObject(object, "OSDev") &&
          (type == "2" || type == "3" || type == "Network" || type == "OpenFabrics");
 }
 bool isRdma(xml_node object) {
-  const std::string_view type = object.attribute("osdev_type").value();
+  const std::string_view type = XmlFile::text(object, "osdev_type");
   return isObject(object, "OSDev") && (type == "3" || type == "OpenFabrics");
 }
 
@@ -164,7 +164,8 @@ TopologyNode HwlocDevices::readPci(xml_node object) {
 bool HwlocDevices::readDevice(xml_node object, Device& device) {
   device.object = object;
   device.node.kind = TopologyKind::nic;
-  if (isNetwork(object)) return true;  // not by PCI, or PCI is not shown
+  // Not by PCI, or PCI is not shown.
+  if (isNetwork(object)) return !isObject(object.parent(), "Bridge");
   if (!isObject(object, "PCIDev")) return false;
   device.node = readPci(object);
   const PciIdentity& pci = device.node.pci;
@@ -185,7 +186,7 @@ GpuDetails HwlocDevices::readGpu(xml_node object) {
   int cuda = -1;
   int nvml = -1;
   for (const xml_node system_device : object.children("object")) {
-    const std::string_view name = system_device.attribute("name").value();
+    const std::string_view name = XmlFile::text(system_device, "name");
     cuda = std::max(cuda, numberAfter(name, "cuda"));
     nvml = std::max(nvml, numberAfter(name, "nvml"));
     if (gpu.model.empty()) gpu.model = infoOf(system_device, "GPUModel");
@@ -228,7 +229,7 @@ void HwlocDevices::addPorts(const Device& device, int node) {
       addRdmaPorts(system_device, node);
     } else if (!has_rdma) {
       NetDetails port;
-      port.name = system_device.attribute("name").value();
+      port.name = XmlFile::text(system_device, "name");
       addPort(node, port);
     }
   }
@@ -238,7 +239,7 @@ void HwlocDevices::addPorts(const Device& device, int node) {
 void HwlocDevices::addRdmaPorts(xml_node system_device, int node) {
   std::set<int> ports;
   for (const xml_node info : system_device.children("info")) {
-    std::string_view name = info.attribute("name").value();
+    std::string_view name = XmlFile::text(info, "name");
     name = name.substr(0, name.find_first_of("SLG", 4));
     const int port = numberAfter(name, "Port");
     if (port >= 1 && port <= 255) ports.insert(port);
@@ -246,7 +247,7 @@ void HwlocDevices::addRdmaPorts(xml_node system_device, int node) {
   if (ports.empty()) ports.insert(1);
   for (const int port : ports) {
     NetDetails details;
-    details.name = system_device.attribute("name").value();
+    details.name = XmlFile::text(system_device, "name");
     details.port = port;
     details.guid = guidOf(infoOf(system_device, "NodeGUID"));
     details.reaches_gpus = true;

@@ -43,6 +43,7 @@ class Reader {
   std::vector<std::vector<int>> readCaches(xml_node cpu, const std::vector<int>& cpus);
   void readPci(HostReading& host, xml_node pci, int parent, int depth);
   TopologyKind kindOf(xml_node pci, const PciIdentity& identity);
+  bool matters(xml_node pci, int depth);
   PciIdentity readIdentity(xml_node pci);
   PciLink readLink(xml_node pci);
   double readSpeed(xml_node pci, const char* attribute);
@@ -163,6 +164,15 @@ TopologyKind Reader::kindOf(xml_node pci, const PciIdentity& identity) {
   return TopologyKind::pci_bridge;
 }
 
+/// A device of another class does only for what is behind it.
+bool Reader::matters(xml_node pci, int depth) {
+  const PciIdentity identity = readIdentity(pci);
+  if (kindOf(pci, identity) != TopologyKind::pci_bridge || isBridgeClass(identity.device_class)) return true;
+  if (depth > kMostXmlDepth) return true;  // to be refused
+  const auto inside = pci.children("pci");
+  return std::any_of(inside.begin(), inside.end(), [&](xml_node each) { return matters(each, depth + 1); });
+}
+
 void Reader::readPci(HostReading& host, xml_node pci, int parent, int depth) {
   if (depth > kMostXmlDepth) file_.fail(pci, fmt::format("more than {} <pci> in each other", kMostXmlDepth));
   file_.expectAttributes(pci, {"busid", "class", "vendor", "device", "subsystem_vendor", "subsystem_device",
@@ -177,10 +187,9 @@ void Reader::readPci(HostReading& host, xml_node pci, int parent, int depth) {
   node.pci = readIdentity(pci);
   node.link = readLink(pci);
   node.kind = kindOf(pci, node.pci);
-  const std::uint32_t device_class = node.pci.device_class;
-  if (node.kind == TopologyKind::pci_bridge && !pci.child("pci") && !isBridgeClass(device_class)) {
-    file_.remark(pci,
-                 fmt::format("{}: class {:#08x} is no GPU, no NIC and no bridge", node.bus_id, device_class));
+  if (!matters(pci, depth)) {
+    file_.remark(pci, fmt::format("{}: class {:#08x} is no GPU, no NIC and no bridge", node.bus_id,
+                                  node.pci.device_class));
     return;
   }
   if (node.kind == TopologyKind::gpu) node.gpu = readGpu(host, pci, node.pci);

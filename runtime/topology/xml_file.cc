@@ -119,7 +119,7 @@ void XmlFile::expectAttributes(pugi::xml_node element, std::initializer_list<std
   }
 }
 
-std::string_view XmlFile::text(pugi::xml_node element, const char* attribute) const {
+std::string_view XmlFile::text(pugi::xml_node element, const char* attribute) {
   return trimmed(element.attribute(attribute).value());
 }
 

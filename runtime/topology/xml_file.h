@@ -39,7 +39,8 @@ class XmlFile {
 
   /// Missing: empty, nullopt or `otherwise`. So is an empty number: files of machines that hide things have
   /// it.
-  std::string_view text(pugi::xml_node element, const char* attribute) const;
+  /// Blanks at both ends do not count.
+  static std::string_view text(pugi::xml_node element, const char* attribute);
   std::optional<std::int64_t> integer(pugi::xml_node element, const char* attribute, std::int64_t least,
                                       std::int64_t most) const;
   int integerOr(pugi::xml_node element, const char* attribute, int least, int most, int otherwise) const;

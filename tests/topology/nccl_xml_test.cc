@@ -105,6 +105,18 @@ TEST(NcclXml, ClassesStandForWhatIsNotTold) {
                               "line 8: 0000:10:1a.0: class 0x010802 is no GPU, no NIC and no bridge"}));
 }
 
+TEST(NcclXml, DevicesThatLeadNowhereAreLeftOut) {
+  const TopologyFile file =
+      read(system("<pci busid=\"01:00.0\"><pci busid=\"02:00.0\" class=\"0x010802\"/></pci>\n"
+                  "<pci busid=\"03:00.0\">" +
+                  gpu("04:00.0") + "</pci>"));
+  ASSERT_EQ(file.hosts.at(0).nodes.size(), 3U);
+  EXPECT_EQ(file.hosts[0].nodes[1].kind, TopologyKind::pci_bridge);
+  EXPECT_EQ(file.hosts[0].nodes[1].bus_id, "0000:03:00.0");
+  EXPECT_EQ(file.remarks,
+            std::vector<std::string>{"line 3: 0000:01:00.0: class 0x000000 is no GPU, no NIC and no bridge"});
+}
+
 TEST(NcclXml, NumbersThatAreTakenAreNotGivenAgain) {
   const Topology found = host(system(gpu("01:00.0") + gpu("02:00.0", R"(<gpu dev="0"/>)") + gpu("03:00.0") +
                                      gpu("04:00.0", R"(<gpu dev="1"/>)")));
