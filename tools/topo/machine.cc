@@ -1,0 +1,107 @@
+#include "tools/topo/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "tools/topo/words.h"
+
+namespace tutti::topo {
+namespace {
+
+/// NUMA nodes with CPUs; those of memory alone hold no rank.
+std::vector<int> nodesWithCpus(const Topology& topology) {
+  const std::vector<int> all = topology.all(TopologyKind::numa_node);
+  std::vector<int> nodes;
+  std::ranges::copy_if(all, std::back_inserter(nodes),
+                       [&](int node) { return !nodeAt(topology, node).cpu.cpus.empty(); });
+  return nodes.empty() ? all : nodes;
+}
+
+/// Ranks in host memory: dealt out to the NUMA nodes in blocks, and there to the caches.
+void seatOnNodes(Cluster::HostShape& shape, int ranks_per_host) {
+  const std::vector<int> nodes = nodesWithCpus(*shape.topology);
+  if (nodes.empty()) return;
+  const std::size_t ranks =
+      ranks_per_host > 0 ? static_cast<std::size_t>(ranks_per_host) : std::max<std::size_t>(nodes.size(), 2);
+  std::size_t caches_before = 0;
+  for (std::size_t at = 0; at < nodes.size(); ++at) {
+    const std::size_t first = (at * ranks + nodes.size() - 1) / nodes.size();
+    const std::size_t end = ((at + 1) * ranks + nodes.size() - 1) / nodes.size();
+    const std::size_t caches = std::max<std::size_t>(1, nodeAt(*shape.topology, nodes[at]).cpu.caches.size());
+    for (std::size_t rank = first; rank < end; ++rank) {
+      shape.seats.push_back(nodes[at]);
+      shape.caches.push_back(static_cast<int>(caches_before + (rank - first) * caches / (end - first)));
+    }
+    caches_before += caches;
+  }
+}
+
+Cluster::HostShape makeShape(Topology&& topology, int ranks_per_host, const std::string& host) {
+  Cluster::HostShape shape;
+  shape.topology = std::make_shared<const Topology>(std::move(topology));
+  shape.seats = gpusInOrder(*shape.topology);
+  const auto wanted = static_cast<std::size_t>(ranks_per_host);
+  if (shape.seats.empty()) {
+    seatOnNodes(shape, ranks_per_host);
+  } else if (wanted > shape.seats.size()) {
+    throw std::invalid_argument(fmt::format("--ranks {}: {} has {} only; there is one rank per GPU",
+                                            ranks_per_host, host, countWords(shape.seats.size(), "GPU")));
+  } else if (wanted > 0) {
+    shape.seats.resize(wanted);
+  }
+  return shape;
+}
+
+std::size_t shapeOf(Cluster& cluster, NamedHost&& host, int ranks_per_host) {
+  const auto known = std::ranges::find_if(
+      cluster.shapes, [&](const auto& shape) { return *shape.topology == host.topology; });
+  if (known != cluster.shapes.end()) return static_cast<std::size_t>(known - cluster.shapes.begin());
+  cluster.shapes.push_back(makeShape(std::move(host.topology), ranks_per_host, host.name));
+  return cluster.shapes.size() - 1;
+}
+
+}  // namespace
+
+std::vector<const Cluster::Host*> Machine::hostsOf(std::size_t shape) const {
+  std::vector<const Cluster::Host*> found;
+  for (const Cluster::Host& host : cluster.hosts) {
+    if (host.shape == shape) found.push_back(&host);
+  }
+  return found;
+}
+
+std::size_t Machine::rankCount() const {
+  std::size_t count = 0;
+  for (const Cluster::Host& host : cluster.hosts) count += host.ranks.size();
+  return count;
+}
+
+Machine makeMachine(std::vector<NamedHost> hosts, const SearchRules& rules, int ranks_per_host) {
+  Machine machine;
+  int rank = 0;
+  for (NamedHost& host : hosts) {
+    Cluster::Host placed{.name = host.name, .shape = 0, .ranks = {}};
+    placed.shape = shapeOf(machine.cluster, std::move(host), ranks_per_host);
+    const std::size_t seats = machine.cluster.shapes[placed.shape].seats.size();
+    for (std::size_t seat = 0; seat < seats; ++seat) placed.ranks.push_back(rank++);
+    machine.cluster.hosts.push_back(std::move(placed));
+  }
+  for (const Cluster::HostShape& shape : machine.cluster.shapes) machine.paths.emplace_back(*shape.topology);
+  machine.search = searchCluster(machine.cluster, rules);
+  machine.bandwidths = predictBandwidths(machine.cluster, machine.search);
+  return machine;
+}
+
+std::string namesOf(const std::vector<const Cluster::Host*>& hosts) {
+  if (hosts.empty()) return "";
+  if (hosts.size() == 1) return hosts.front()->name;
+  if (hosts.size() == 2) return fmt::format("{} and {}", hosts.front()->name, hosts.back()->name);
+  return fmt::format("{} to {} ({} hosts)", hosts.front()->name, hosts.back()->name, hosts.size());
+}
+
+}  // namespace tutti::topo
