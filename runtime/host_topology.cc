@@ -55,7 +55,7 @@ Topology HostTopology::get(const TopologyFiles& files, bool with_gpus, Log& log)
   const std::scoped_lock lock(mutex_);
   std::optional<Topology>& known = known_[with_gpus ? 1 : 0];
   if (known) return *known;
-  const DiscoveryOptions options{.with_gpus = with_gpus};
+  const DiscoveryOptions options{.hwloc = HwlocUse::where_sysfs_lacks, .with_gpus = with_gpus};
   std::optional<Topology> file = ofFile(files, log);
   known = file ? completeTopology(std::move(*file), options) : discoverTopology(options);
   for (const std::string& unseen : known->unseen)

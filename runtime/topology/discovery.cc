@@ -1,9 +1,14 @@
 #include "runtime/topology/discovery.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <exception>
 #include <functional>
 
 #include "runtime/topology/gpus.h"
+#include "runtime/topology/hwloc.h"
+#include "runtime/topology/hwloc_xml.h"
 #include "runtime/topology/sysfs.h"
 #include "runtime/topology/topology_builder.h"
 
@@ -47,10 +52,34 @@ Topology trimmed(const Topology& topology) {
   return selected(topology, [&matters](int node) { return matters[static_cast<std::size_t>(node)]; });
 }
 
+/// Without the ports of cards that the system tells of, and of cards without a place: addPorts knows them
+/// better.
+Topology withoutPorts(const Topology& topology) {
+  return selected(topology, [&topology](int node) {
+    const TopologyNode& it = topology.nodes[static_cast<std::size_t>(node)];
+    const bool is_virtual = it.kind == TopologyKind::nic && it.bus_id.empty();
+    return it.kind != TopologyKind::net && !is_virtual;
+  });
+}
+
 /// CPUs and the PCI tree.
 Topology seen(const DiscoveryOptions& options) {
+  std::string problem;
+  const bool asks = options.hwloc == HwlocUse::first ||
+                    (options.hwloc == HwlocUse::where_sysfs_lacks && !tellsCpus(options.system));
+  if (asks) {
+    HwlocView view = askHwloc();
+    problem = view.problem;
+    try {
+      if (problem.empty()) return withoutPorts(readHwlocXml(view.xml, "hwloc").hosts.front());
+    } catch (const std::exception& error) {
+      problem = error.what();
+    }
+  }
   Topology topology;
   addCpus(topology, options.system, options.cpuinfo);
+  if (!problem.empty())
+    topology.unseen.push_back(fmt::format("what hwloc tells: {}; sysfs is asked instead", problem));
   return topology;
 }
 

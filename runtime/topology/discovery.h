@@ -1,6 +1,7 @@
-// What this machine shows of itself: sysfs, NVML, CUDA.
+// What this machine shows of itself: hwloc, sysfs, NVML, CUDA.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -8,11 +9,19 @@
 
 namespace tutti {
 
+/// Where CPUs and the PCI tree are asked of hwloc before sysfs.
+enum class HwlocUse : std::uint8_t {
+  first,
+  where_sysfs_lacks,  ///< where /sys tells no CPUs: hwloc takes some 25 ms, sysfs less than one
+  never,
+};
+
 struct DiscoveryOptions {
   std::filesystem::path system = "/sys";            ///< where sysfs is; tests have their own
   std::filesystem::path cpuinfo = "/proc/cpuinfo";  ///< the same
-  bool with_gpus = true;                            ///< ask CUDA and NVML
-  std::string nvml = "libnvidia-ml.so.1";           ///< by which name NVML is opened
+  HwlocUse hwloc = HwlocUse::first;
+  bool with_gpus = true;                   ///< ask CUDA and NVML
+  std::string nvml = "libnvidia-ml.so.1";  ///< by which name NVML is opened
 };
 
 /// Never throws for what a machine hides: what could not be seen is in Topology::unseen.
