@@ -97,6 +97,11 @@ T lesserKnown(T a, T b) {
   return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b);
 }
 
+template <class T>
+void fill(T& known, T seen) {
+  if (known == T{}) known = seen;
+}
+
 PciLink linkOf(const fs::path& device, TopologyKind kind) {
   std::error_code error;
   const fs::path real = fs::canonical(device, error);
@@ -170,12 +175,17 @@ void fillPci(Topology& topology, const fs::path& system) {
   for (TopologyNode& node : topology.nodes) {
     if (node.bus_id.empty()) continue;
     const fs::path folder = folderOf(system, node.bus_id);
-    if (node.pci == PciIdentity{}) node.pci = identityOf(folder);
-    const PciLink seen = linkOf(folder, node.kind);
-    if (node.link.gtransfers_per_s <= 0) node.link.gtransfers_per_s = seen.gtransfers_per_s;
-    if (node.link.width <= 0) node.link.width = seen.width;
-    if (node.link.most_gtransfers_per_s <= 0) node.link.most_gtransfers_per_s = seen.most_gtransfers_per_s;
-    if (node.link.most_width <= 0) node.link.most_width = seen.most_width;
+    const PciIdentity pci = identityOf(folder);
+    fill(node.pci.device_class, pci.device_class);
+    fill(node.pci.vendor, pci.vendor);
+    fill(node.pci.device, pci.device);
+    fill(node.pci.subsystem_vendor, pci.subsystem_vendor);
+    fill(node.pci.subsystem_device, pci.subsystem_device);
+    const PciLink link = linkOf(folder, node.kind);
+    fill(node.link.gtransfers_per_s, link.gtransfers_per_s);
+    fill(node.link.width, link.width);
+    fill(node.link.most_gtransfers_per_s, link.most_gtransfers_per_s);
+    fill(node.link.most_width, link.most_width);
   }
 }
 
