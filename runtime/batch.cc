@@ -198,8 +198,9 @@ void Batch::carryOut() noexcept {
   std::uint32_t spins = std::numeric_limits<std::uint32_t>::max();
   for (const Share& share : shares_) spins = std::min(spins, share.communicator->spins());
   FibreRunner runner(spins);
+  const Caller caller = has_waiting_caller_ ? Caller::waits : Caller::goes_on;
   try {
-    for (const Share& share : shares_) addStrands(share, runner);
+    for (const Share& share : shares_) addStrands(share, runner, caller);
     runner.run();
   } catch (const std::exception& error) {
     for (const Share& share : shares_) {
@@ -228,12 +229,12 @@ void Batch::launchOnGpu(const Share& share) {
 }
 
 /// The collectives of a communicator in order; after them its transfers, the queues all at once.
-void Batch::addStrands(const Share& share, FibreRunner& runner) {
+void Batch::addStrands(const Share& share, FibreRunner& runner, Caller caller) {
   Communicator& communicator = *share.communicator;
-  const auto runInOrder = [&communicator](const std::vector<Task>& tasks) {
-    return [&communicator, &tasks](WaitScheduler* scheduler) {
+  const auto runInOrder = [&communicator, caller](const std::vector<Task>& tasks) {
+    return [&communicator, &tasks, caller](WaitScheduler* scheduler) {
       for (const Task& task : tasks) {
-        if (!communicator.carryOut(task, scheduler)) return;
+        if (!communicator.carryOut(task, scheduler, caller)) return;
       }
     };
   };

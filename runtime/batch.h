@@ -72,7 +72,7 @@ class Batch : public std::enable_shared_from_this<Batch> {
   Share& shareOf(const std::shared_ptr<Communicator>& communicator);
   static const std::vector<Task>* tasksWith(const std::vector<Queue>& queues, int peer);
   static void launchOnGpu(const Share& share);
-  static void addStrands(const Share& share, FibreRunner& runner);
+  static void addStrands(const Share& share, FibreRunner& runner, Caller caller);
   void requireSelfPairs() const;
   void requireOneCapture() const;
   bool needsTurns() const;

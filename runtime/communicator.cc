@@ -122,7 +122,7 @@ Communicator::Communicator(Process& process, Settings settings, const Membership
       states_(static_cast<std::size_t>(nranks_)),
       scratch_(hostScratchBytes(nranks_)),
       registrations_(process, *wiring_.regions, wiring_.network.get(), wiring_.gpu.get(), rank_),
-      meetings_(process, settings_, wiring_, rank_),
+      meetings_(process, settings_, wiring_, rank_, [this] { return !isOnGpu() && !turns_.pending(); }),
       says_calls_(process.log().shows(LogLevel::info, LogSubsystem::coll)),
       around_{wiring_,
               process.watcher(),
@@ -174,13 +174,13 @@ void Communicator::validate(const Task& task) const {
   }
 }
 
-bool Communicator::carryOut(const Task& task, WaitScheduler* scheduler) noexcept {
+bool Communicator::carryOut(const Task& task, WaitScheduler* scheduler, Caller caller) noexcept {
   const FloatEnvironment environment;  // the caller's may flush denormals, which would change bits
   const NetworkTurn turn(wiring_.network.get());
   bool done = false;
   try {
-    done = !fault_.tripped() && (task.kind == Task::Kind::collective ? runCollective(task, scheduler)
-                                                                     : runTransfer(task, scheduler));
+    done = !fault_.tripped() && (task.kind == Task::Kind::collective ? runCollective(task, scheduler, caller)
+                                                                     : runTransfer(task, scheduler, caller));
   } catch (const std::exception& error) {
     fault_.trip(ncclSystemError, fmt::format("{}: {}", describe(task.descriptor), error.what()));
   }
@@ -188,11 +188,11 @@ bool Communicator::carryOut(const Task& task, WaitScheduler* scheduler) noexcept
   return done;
 }
 
-bool Communicator::runCollective(const Task& task, WaitScheduler* scheduler) {
+bool Communicator::runCollective(const Task& task, WaitScheduler* scheduler, Caller caller) {
   const Descriptor& descriptor = task.descriptor;
   RankStatus& mine = wiring_.board[rank_];
   mine.enter(++operation_, descriptor);
-  CollectiveMonitor monitor(around_, operation_, descriptor);
+  CollectiveMonitor monitor(around_, operation_, descriptor, caller);
   const WaitContext wait{fault_, monitor, spins_, scheduler, wiring_.network.get()};
   UserBuffers buffers{static_cast<const std::byte*>(task.send), static_cast<std::byte*>(task.recv)};
   if (descriptor.op == RedOp::premul_sum) buffers.scale = scaleFrom(descriptor.type, task.scalar.data());
@@ -217,9 +217,9 @@ void Communicator::findRegions(const Task& task, UserBuffers& buffers) {
   buffers.output_region = registrations_.find(buffers.output, extent.recv_blocks * block);
 }
 
-bool Communicator::runTransfer(const Task& task, WaitScheduler* scheduler) {
+bool Communicator::runTransfer(const Task& task, WaitScheduler* scheduler, Caller caller) {
   const bool is_send = task.kind == Task::Kind::send;
-  TransferMonitor monitor(around_, task.descriptor, is_send);
+  TransferMonitor monitor(around_, task.descriptor, is_send, caller);
   const WaitContext wait{fault_, monitor, spins_, scheduler, wiring_.network.get()};
   const Plan plan = makePointToPointPlan(task.descriptor, nranks_, wiring_.shape);
   LaneWork work = laneWork(plan, rank_, 0);

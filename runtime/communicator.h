@@ -107,7 +107,7 @@ class Communicator final : public EndsWithProcess {
   /// Carries out one validated task, in this communicator's turn; its buffers are the caller's again
   /// afterwards. `scheduler`: see WaitContext. False when the communicator has a fault, which is sticky and
   /// known to all ranks.
-  bool carryOut(const Task& task, WaitScheduler* scheduler) noexcept;
+  bool carryOut(const Task& task, WaitScheduler* scheduler, Caller caller = Caller::waits) noexcept;
 
   /// What one validated task will take by itself, as the cost model (collectives/cost_model.h) has it.
   double estimateMicroseconds(const Task& task) const;
@@ -188,8 +188,8 @@ class Communicator final : public EndsWithProcess {
   Presence enter() { return Presence(inside_); }
 
  private:
-  bool runCollective(const Task& task, WaitScheduler* scheduler);
-  bool runTransfer(const Task& task, WaitScheduler* scheduler);
+  bool runCollective(const Task& task, WaitScheduler* scheduler, Caller caller);
+  bool runTransfer(const Task& task, WaitScheduler* scheduler, Caller caller);
   HostLinks linksOf(const LinkRow& links);
   bool execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait);
   void findRegions(const Task& task, UserBuffers& buffers);

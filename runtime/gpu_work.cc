@@ -57,9 +57,10 @@ bool GpuWork::finish(std::chrono::milliseconds limit) { return gpu_.finish(limit
 GpuWork::Attention GpuWork::startAttention(const GpuReport::Wait& wait) const {
   const auto now = std::chrono::steady_clock::now();
   if (isTransfer(wait.descriptor)) {
-    return {now, std::make_unique<TransferMonitor>(around_, wait.descriptor, wait.is_send)};
+    return {now, std::make_unique<TransferMonitor>(around_, wait.descriptor, wait.is_send, Caller::goes_on)};
   }
-  return {now, std::make_unique<CollectiveMonitor>(around_, wait.operation, wait.descriptor)};
+  return {now,
+          std::make_unique<CollectiveMonitor>(around_, wait.operation, wait.descriptor, Caller::goes_on)};
 }
 
 void GpuWork::lookAt(const GpuReport::Wait& wait) {

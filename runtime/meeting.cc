@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "runtime/bootstrap/rendezvous.h"
+#include "runtime/status_words.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -19,37 +20,79 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using IdWords = decltype(RankStatus::Meeting::id);
 
-/// Equal for equal purposes and ranks: FNV-1a.
-std::uint64_t keyOf(const std::vector<int>& ranks, std::string_view purpose) {
+constexpr auto kLongWait = std::chrono::milliseconds(200);  ///< then ranks on other hosts are asked
+/// Of the rendezvous, behind the ranks' own, which know more.
+constexpr auto kLater = std::chrono::seconds(2);
+
+/// Equal for equal calls and ranks: FNV-1a.
+std::uint64_t keyOf(Attendance::Call call, const std::vector<int>& ranks) {
   std::uint64_t hash = 0xcbf29ce484222325;
   const auto add = [&hash](std::uint64_t value) { hash = (hash ^ value) * 0x100000001b3; };
-  for (const char letter : purpose) add(static_cast<unsigned char>(letter));
+  add(static_cast<std::uint64_t>(call));
   for (const int rank : ranks) add(static_cast<std::uint64_t>(rank) + 256);
   return hash;
 }
 
-}  // namespace
-
-ncclUniqueId Meetings::open() const {
-  NetAddress address = wiring_.peers[static_cast<std::size_t>(rank_)].listener;
-  address.port = 0;
-  return openRendezvous(
-      {.init_timeout = settings_.init_timeout, .network = settings_.network, .address = address});
+const char* whoMustCall(Attendance::Call call) {
+  return call == Attendance::Call::shrink ? "All ranks that stay call it, with the same excludeRanksList"
+                                          : "All ranks of the communicator call it, in one order with its "
+                                            "operations; one that is to be in "
+                                            "none gives NCCL_SPLIT_NOCOLOR";
 }
 
-ncclUniqueId Meetings::call(const std::vector<int>& ranks, const char* purpose,
-                            const std::function<void()>& check) {
-  const std::uint64_t key = keyOf(ranks, purpose);
-  if (ranks.front() != rank_) return await(ranks.front(), key, purpose, check);
-  const ncclUniqueId id = open();
+}  // namespace
+
+void Meetings::begin(Attendance::Call call, const std::vector<int>& ranks) {
+  ranks_ = ranks;
+  begun_ = Clock::now();
+  shown_.call = call;
+  shown_.phase = Attendance::Phase::waiting;
+  shown_.list = static_cast<std::uint16_t>(keyOf(call, ranks));
+  if (call == Attendance::Call::split) shown_.splits = agreed_splits_ + 1;
+  wiring_.board[rank_].attend(shown_);
+}
+
+void Meetings::agree(std::uint32_t number) {
+  agreed_splits_ = shown_.splits = number;
+  end();
+}
+
+void Meetings::end() noexcept {
+  shown_.phase = Attendance::Phase::over;
+  wiring_.board[rank_].attend(shown_);
+}
+
+ncclUniqueId Meetings::open(const std::vector<int>& ranks, const std::string& missing_words) const {
+  NetAddress address = wiring_.peers[static_cast<std::size_t>(rank_)].listener;
+  address.port = 0;
+  std::vector<std::string> names;
+  names.reserve(ranks.size());
+  for (const int rank : ranks) names.push_back(describe(wiring_.peers[static_cast<std::size_t>(rank)]));
+  const auto missingText = [names, missing_words](const std::vector<int>& missing) {
+    std::vector<std::string> who;
+    for (const int rank : missing) who.push_back(names[static_cast<std::size_t>(rank)]);
+    return fmt::format("{} {}", fmt::join(who, ", "), missing_words);
+  };
+  return openRendezvous({.init_timeout = settings_.init_timeout + kLater,
+                         .network = settings_.network,
+                         .address = address,
+                         .missing_text = missingText});
+}
+
+ncclUniqueId Meetings::call(const std::function<void()>& check) {
+  const std::uint64_t key = keyOf(shown_.call, ranks_);
+  if (ranks_.front() != rank_) return await(ranks_.front(), key, check);
+  const ncclUniqueId id =
+      open(ranks_, fmt::format("did not call {} within {} s (TUTTI_INIT_TIMEOUT). {}", nameOf(shown_.call),
+                               std::chrono::duration<double>(settings_.init_timeout).count(),
+                               whoMustCall(shown_.call)));
   wiring_.board[rank_].call({.number = ++called_, .key = key, .id = std::bit_cast<IdWords>(id)});
   if (wiring_.control != nullptr) wiring_.control->call(process_.watcher());
   return id;
 }
 
-ncclUniqueId Meetings::await(int caller, std::uint64_t key, const char* purpose,
-                             const std::function<void()>& check) {
-  const auto end = Clock::now() + settings_.init_timeout;
+ncclUniqueId Meetings::await(int caller, std::uint64_t key, const std::function<void()>& check) {
+  const auto end = begun_ + settings_.init_timeout + kLater;
   auto nap = std::chrono::microseconds(50);
   std::uint64_t& attended = attended_[caller];
   for (;;) {
@@ -60,39 +103,84 @@ ncclUniqueId Meetings::await(int caller, std::uint64_t key, const char* purpose,
     }
     check();
     if (Clock::now() >= end) {
-      const bool calls_others = called.number > attended;
       throw Error(
           ncclSystemError,
-          fmt::format(
-              "{}: rank {} waited {} s (TUTTI_INIT_TIMEOUT), but {} {}. All ranks of the communicator "
-              "call it, or all but those that ncclCommShrink leaves out, in the same order",
-              purpose, rank_, std::chrono::duration<double>(settings_.init_timeout).count(),
-              describe(wiring_.peers[static_cast<std::size_t>(caller)]),
-              calls_others ? "called another function, or ncclCommShrink with another list"
-                           : "did not call it"));
+          fmt::format("{}: rank {} heard nothing of where to meet from {}, which called it, too, within {} s "
+                      "(TUTTI_INIT_TIMEOUT)",
+                      nameOf(shown_.call), rank_, describe(wiring_.peers[static_cast<std::size_t>(caller)]),
+                      std::chrono::duration<double>(settings_.init_timeout).count()));
     }
     std::this_thread::sleep_for(nap);
     nap = std::min(nap * 2, std::chrono::microseconds(5000));
   }
 }
 
+std::vector<bool> Meetings::gone() const {
+  std::vector<bool> gone = wiring_.watch->dead();
+  for (std::size_t rank = 0; wiring_.control != nullptr && rank < gone.size(); ++rank) {
+    gone[rank] = gone[rank] || wiring_.control->isLost(static_cast<int>(rank));
+  }
+  return gone;
+}
+
+bool Meetings::hasCalled(int rank) const { return wiring_.board[rank].readAttendance().hasCalled(shown_); }
+
+/// Called what this rank is in, and waits no more though not all came.
+bool Meetings::hasGivenUp(int rank) const {
+  return shown_.isUnderWay() && hasCalled(rank) && !wiring_.board[rank].readAttendance().isUnderWay();
+}
+
+void Meetings::requireComing() {
+  if (!shown_.isUnderWay()) return;
+  if (shown_.phase == Attendance::Phase::waiting && is_idle_()) {
+    shown_.phase = Attendance::Phase::idle;
+    wiring_.board[rank_].attend(shown_);
+  }
+  const auto waited = Clock::now() - begun_;
+  if (wiring_.control != nullptr && waited >= kLongWait) wiring_.control->ask(process_.watcher());
+  const std::vector<bool> gone = this->gone();
+  const auto isOut = [&](int rank) {
+    const auto state = wiring_.board[rank].state.load(std::memory_order_acquire);
+    return (state == RankStatus::State::left || gone[static_cast<std::size_t>(rank)]) && hasGivenUp(rank);
+  };
+  if (waited < settings_.init_timeout && std::ranges::none_of(ranks_, isOut)) return;
+  std::vector<std::string> missing;
+  for (const int rank : ranks_) {
+    if (!hasCalled(rank)) missing.push_back(absence(rank));
+  }
+  if (missing.empty()) return;
+  throw Error(
+      ncclSystemError,
+      fmt::format("{}: not all ranks called it within {} s (TUTTI_INIT_TIMEOUT), as rank {} did: {}. {}",
+                  nameOf(shown_.call), std::chrono::duration<double>(settings_.init_timeout).count(), rank_,
+                  fmt::join(missing, ", "), whoMustCall(shown_.call)));
+}
+
+/// "rank 2 (pid 4711 on node7) is inside AllReduce #6 ...".
+std::string Meetings::absence(int rank) const {
+  const std::string who = describe(wiring_.peers[static_cast<std::size_t>(rank)]);
+  const std::vector<int> stopped = wiring_.watch->stopped();
+  if (std::ranges::find(stopped, rank) != stopped.end()) return who + " is stopped";
+  if (wiring_.control != nullptr && wiring_.control->isSilent(rank)) return who + " does not answer";
+  return fmt::format("{} {}", who, lastCallOf(wiring_.board[rank]));
+}
+
 void Meetings::requireAlive(const std::vector<int>& ranks, Faults faults) const {
-  const std::vector<bool> dead = wiring_.watch->dead();
+  // Read before the status: what a dead rank wrote last is then all there.
+  const std::vector<bool> gone = this->gone();
   std::vector<std::string> left;
   for (const int rank : ranks) {
     if (rank == rank_) continue;
     const PeerInfo& peer = wiring_.peers[static_cast<std::size_t>(rank)];
-    // Death is read before the status: what a dead rank wrote last is then all there.
-    const bool is_gone =
-        dead[static_cast<std::size_t>(rank)] || (wiring_.control != nullptr && wiring_.control->isLost(rank));
     const RankStatus& theirs = wiring_.board[rank];
     const auto state = theirs.state.load(std::memory_order_acquire);
     if (state == RankStatus::State::failed && faults == Faults::refused) {
       throw Error(static_cast<ncclResult_t>(theirs.code), theirs.text.data());
     }
+    if (hasGivenUp(rank)) continue;
     if (state == RankStatus::State::left) {
       left.push_back(describe(peer));
-    } else if (is_gone) {
+    } else if (gone[static_cast<std::size_t>(rank)]) {
       throw Error(ncclRemoteError,
                   fmt::format("{} is gone: its process has ended, or its host cannot be reached any more",
                               describe(peer)));

@@ -5,12 +5,16 @@
 // operations are queued, and after a fault.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "nccl.h"
+#include "runtime/core/attendance.h"
 #include "runtime/core/settings.h"
 #include "runtime/process.h"
 #include "runtime/wiring.h"
@@ -20,32 +24,67 @@ namespace tutti {
 /// The meetings of one rank. One thread at a time holds one.
 class Meetings {
  public:
-  Meetings(Process& process, const Settings& settings, const Wiring& wiring, int rank)
-      : process_(process), settings_(settings), wiring_(wiring), rank_(rank) {}
+  /// `is_idle` says whether nothing of this rank is queued or under way.
+  Meetings(Process& process, const Settings& settings, const Wiring& wiring, int rank,
+           std::function<bool()> is_idle)
+      : process_(process), settings_(settings), wiring_(wiring), rank_(rank), is_idle_(std::move(is_idle)) {}
 
-  /// The id by which `ranks`, in this order, can join each other; this rank is one of them, and all call it.
-  /// A unique id serves one communicator, or one Bootstrap. `purpose` ("ncclCommSplit") tells meetings of the
-  /// same ranks apart. `check` is asked meanwhile: what it throws ends the wait. Throws Error naming the rank
-  /// that did not call the meeting within TUTTI_INIT_TIMEOUT.
-  ncclUniqueId call(const std::vector<int>& ranks, const char* purpose, const std::function<void()>& check);
+  /// This rank calls `call`, as `ranks` do, of which it is one: shown to the others until end().
+  void begin(Attendance::Call call, const std::vector<int>& ranks);
+  void end() noexcept;
+  /// All came to the split. `number`: the largest of those that the ranks gave it.
+  void agree(std::uint32_t number);
+  /// That this rank gives the split that it is in.
+  std::uint32_t splitNumber() const { return shown_.splits; }
 
-  /// A rendezvous where this rank is reached by the others.
-  ncclUniqueId open() const;
+  /// The id by which the ranks of begin(), in their order, can join each other. A unique id serves one
+  /// communicator, or one Bootstrap. `check` is asked meanwhile: what it throws ends the wait.
+  ncclUniqueId call(const std::function<void()>& check);
+
+  /// A rendezvous where this rank is reached by `ranks`. `missing_words` follows the names of those that do
+  /// not come to it.
+  ncclUniqueId open(const std::vector<int>& ranks, const std::string& missing_words) const;
+
+  /// Throws Error(ncclSystemError) naming those of the ranks of begin() that did not call the same, when
+  /// TUTTI_INIT_TIMEOUT has passed, or as soon as another rank has given up for that.
+  void requireComing();
 
   /// Throws Error(ncclRemoteError) naming one of `ranks` that has left or whose process has ended, or the
-  /// fault that one published, unless that is accepted.
+  /// fault that one published, unless that is accepted. Who left after it had called what this rank is in is
+  /// not to blame.
   enum class Faults : std::uint8_t { refused, accepted };
   void requireAlive(const std::vector<int>& ranks, Faults faults) const;
 
  private:
-  ncclUniqueId await(int caller, std::uint64_t key, const char* purpose, const std::function<void()>& check);
+  ncclUniqueId await(int caller, std::uint64_t key, const std::function<void()>& check);
+  std::vector<bool> gone() const;
+  bool hasGivenUp(int rank) const;
+  bool hasCalled(int rank) const;
+  std::string absence(int rank) const;
 
   Process& process_;
   const Settings& settings_;
   const Wiring& wiring_;
   int rank_;
+  std::function<bool()> is_idle_;
+  Attendance shown_;        ///< in this rank's line
+  std::vector<int> ranks_;  ///< of begin()
+  std::chrono::steady_clock::time_point begun_;
+  std::uint32_t agreed_splits_ = 0;        ///< so many splits all ranks have come to
   std::uint64_t called_ = 0;               ///< meetings that this rank has called
   std::map<int, std::uint64_t> attended_;  ///< by caller: the number of the last one
+};
+
+/// Ends what begin() began.
+class MeetingEnd {
+ public:
+  explicit MeetingEnd(Meetings& meetings) : meetings_(meetings) {}
+  MeetingEnd(const MeetingEnd&) = delete;
+  MeetingEnd& operator=(const MeetingEnd&) = delete;
+  ~MeetingEnd() { meetings_.end(); }
+
+ private:
+  Meetings& meetings_;
 };
 
 }  // namespace tutti

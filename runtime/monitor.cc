@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/control_plane.h"
+#include "runtime/status_words.h"
 
 namespace tutti {
 namespace {
@@ -14,28 +15,11 @@ namespace {
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-constexpr int kWarningGrowth = 6;                            ///< 10 s, 1 min, 6 min, ...
-constexpr auto kLongWait = std::chrono::milliseconds(200);   ///< then ranks on other hosts are asked
+constexpr int kWarningGrowth = 6;                           ///< 10 s, 1 min, 6 min, ...
+constexpr auto kLongWait = std::chrono::milliseconds(200);  ///< then ranks on other hosts are asked
+constexpr auto kFreshCopies =
+    std::chrono::milliseconds(500);                          ///< they have been asked, and answered, by then
 constexpr auto kLastWords = std::chrono::milliseconds(250);  ///< what a lost rank sent has arrived by then
-
-/// Of the last collective like this that the rank entered; 0 if its line does not say.
-std::uint64_t numberOf(const RankStatus& line, const Descriptor& collective) {
-  const std::uint64_t entered = line.entered.load(std::memory_order_acquire);
-  for (std::uint64_t number = entered; number > 0 && number + RankStatus::kKept > entered; --number) {
-    Descriptor found;
-    if (line.readDescriptor(number, found) && found == collective) return number;
-  }
-  return 0;
-}
-
-/// "last entered AllReduce #6 ...", in words that follow the rank.
-std::string lastCallOf(const RankStatus& line) {
-  const std::uint64_t entered = line.entered.load(std::memory_order_acquire);
-  if (entered == 0) return "has entered none";
-  Descriptor last;
-  return "last entered " + (line.readDescriptor(entered, last) ? describe(last, entered)
-                                                               : fmt::format("operation #{}", entered));
-}
 
 double inSeconds(nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
@@ -161,7 +145,7 @@ void Monitor::enforce(nanoseconds waited, nanoseconds limit, const char* setting
 
 void CollectiveMonitor::inspect(int peer, nanoseconds waited) {
   lookFarther(waited);
-  if (adoptFault() || findDeparted(waited) || findMismatch()) return;
+  if (adoptFault() || findDeparted(waited) || findMismatch() || findSplit(waited)) return;
   if (hasVanished(peer, waited)) {
     around_.fault.trip(
         ncclRemoteError,
@@ -245,6 +229,20 @@ bool CollectiveMonitor::findMismatchWith(int peer) {
   return false;
 }
 
+bool CollectiveMonitor::findSplit(nanoseconds waited) {
+  for (const PeerInfo& peer : around_.wiring.peers) {
+    // A copy may be as old as the last split of both.
+    if (!isLocal(peer.rank) && waited < kFreshCopies) continue;
+    if (!isStuckInSplit(peer.rank)) continue;
+    const RankStatus& theirs = status(peer.rank);
+    const std::uint64_t entered = theirs.entered.load(std::memory_order_acquire);
+    if (entered >= operation_) continue;
+    tripMismatch(operationText(), peer.rank, lastCallOf(theirs));
+    return true;
+  }
+  return false;
+}
+
 /// Ranks that have not entered the operation, as far as is known.
 std::vector<int> CollectiveMonitor::absentRanks() const {
   std::vector<int> absent;
@@ -270,6 +268,13 @@ bool Monitor::isKnown(int rank) const {
 }
 
 bool Monitor::isLocal(int rank) const { return std::ranges::binary_search(around_.wiring.locals, rank); }
+
+bool Monitor::isStuckInSplit(int rank) const {
+  if (caller_ != Caller::waits || rank == around_.rank) return false;
+  const Attendance theirs = status(rank).readAttendance();
+  return theirs.call == Attendance::Call::split && theirs.phase == Attendance::Phase::idle &&
+         theirs.splits > status(around_.rank).readAttendance().splits;
+}
 
 bool Monitor::hasVanished(int peer, nanoseconds waited) {
   constexpr auto kPause = std::chrono::milliseconds(500);
@@ -315,74 +320,6 @@ void CollectiveMonitor::checkDeadlines(int peer, nanoseconds waited) {
         "way from it to {} blocked?",
         operationText(), who(peer), inSeconds(waited), who(around_.rank));
   });
-}
-
-std::string TransferMonitor::pendingText(int peer) const {
-  if (is_send_) {
-    return fmt::format("{} has not received {} bytes that {} sends to it", who(peer), descriptor_.count,
-                       who(around_.rank));
-  }
-  return fmt::format("{} has not sent {} bytes that {} waits to receive", who(peer), descriptor_.count,
-                     who(around_.rank));
-}
-
-void TransferMonitor::inspect(int peer, nanoseconds waited) {
-  lookFarther(waited);
-  if (adoptFault() || findDeparted(peer, waited) || findElsewhere(peer, waited)) return;
-  if (hasVanished(peer, waited)) {
-    around_.fault.trip(
-        ncclRemoteError,
-        fmt::format("{}, and is gone: nothing listens at its address any more. It failed, left or "
-                    "died; look at its own output",
-                    pendingText(peer)));
-    return;
-  }
-  if (silentRank(around_.wiring) == peer) {
-    return enforce(waited, around_.stall_timeout, "TUTTI_STALL_TIMEOUT", [&] {
-      return fmt::format(
-          "{} for {:.1f} s, and does not answer. Is that process stopped, or its host unreachable?",
-          pendingText(peer), inSeconds(waited));
-    });
-  }
-  enforce(waited, around_.timeout, "TUTTI_TIMEOUT", [&] {
-    return fmt::format(
-        "{} for {:.1f} s. Has it posted the {} that belongs to it, and do both ranks post "
-        "their transfers in one order? Those that need each other go into one group{}",
-        pendingText(peer), inSeconds(waited), is_send_ ? "Recv" : "Send", silentText(around_.wiring));
-  });
-}
-
-bool TransferMonitor::findDeparted(int peer, nanoseconds waited) {
-  const bool is_dead = deadRanks(waited)[static_cast<std::size_t>(peer)];
-  const auto state = status(peer).state.load(std::memory_order_acquire);
-  if (!is_dead && state != RankStatus::State::left) return false;
-  if (!std::exchange(seen_departed_, true)) return true;
-  if (state == RankStatus::State::failed) return adoptFault();
-  around_.fault.trip(ncclRemoteError,
-                     state == RankStatus::State::left
-                         ? fmt::format("{}, and destroyed its communicator, or exited", pendingText(peer))
-                         : fmt::format("{}: it {}. Look at its own output, or for the kernel's out-of-memory "
-                                       "killer",
-                                       pendingText(peer), endText(peer)));
-  return true;
-}
-
-bool TransferMonitor::findElsewhere(int peer, nanoseconds waited) {
-  // What it sent before may have arrived: inside a host that is seen at the second look.
-  if (!isLocal(peer) && waited < seconds(1)) return false;
-  const RankStatus& theirs = status(peer);
-  const std::uint64_t entered = theirs.entered.load(std::memory_order_acquire);
-  const bool is_elsewhere = theirs.completed.load(std::memory_order_acquire) < entered &&
-                            status(around_.rank).entered.load(std::memory_order_relaxed) < entered;
-  if (!is_elsewhere || std::exchange(seen_elsewhere_, entered) != entered) return false;
-  Descriptor collective;
-  if (!theirs.readDescriptor(entered, collective)) return false;
-  around_.fault.trip(
-      ncclInvalidUsage,
-      fmt::format("{}: it is inside {}, which {} has not entered. Both ranks must post their collectives and "
-                  "transfers in the same order",
-                  pendingText(peer), describe(collective, entered), who(around_.rank)));
-  return true;
 }
 
 }  // namespace tutti

@@ -43,6 +43,9 @@ int silentRank(const Wiring& wiring);
 /// speaks of.
 std::string silentText(const Wiring& wiring);
 
+/// Whether the thread that called the operation waits in it, and so calls nothing else before it ends.
+enum class Caller : std::uint8_t { waits, goes_on };
+
 /// One running operation's view of the other ranks; used by the thread that carries it out. Each operation
 /// has a monitor of its own, since several run at once as fibres.
 class Monitor : public WaitMonitor {
@@ -54,8 +57,8 @@ class Monitor : public WaitMonitor {
   virtual bool tryDiffers(int peer, const Descriptor& theirs, std::chrono::nanoseconds ago);
 
  protected:
-  Monitor(const Surroundings& around, const Descriptor& descriptor)
-      : around_(around), descriptor_(descriptor) {}
+  Monitor(const Surroundings& around, const Descriptor& descriptor, Caller caller)
+      : around_(around), descriptor_(descriptor), caller_(caller) {}
   ~Monitor() = default;
 
   /// Looks at what cannot be seen in shared memory: asks the ranks of other hosts what they are doing, once
@@ -87,8 +90,13 @@ class Monitor : public WaitMonitor {
   /// Trips the fault cell: this rank called `mine`, the other `theirs`.
   void tripMismatch(const std::string& mine, int peer, const std::string& theirs);
 
+  /// Whether this rank cannot call the split that the other waits in, which does nothing else before: then
+  /// they wait for each other, unless what the other did before has not arrived yet.
+  bool isStuckInSplit(int rank) const;
+
   const Surroundings& around_;
   Descriptor descriptor_;
+  Caller caller_;
 
  private:
   std::chrono::nanoseconds next_warning_ = std::chrono::seconds(10);
@@ -101,12 +109,13 @@ class Monitor : public WaitMonitor {
 /// Of a collective, which all ranks take part in and number alike.
 ///
 /// Looks, in this order: at faults that other ranks published, at processes that died and ranks that left
-/// before they completed this operation, at ranks whose operations, this one or the last before it, differ,
-/// and at the deadlines. Trips the fault cell on the first that it finds.
+/// before they completed this operation, at ranks whose operations, this one or the last before it, differ
+/// or that are in a split instead, and at the deadlines. Trips the fault cell on the first that it finds.
 class CollectiveMonitor final : public Monitor {
  public:
-  CollectiveMonitor(const Surroundings& around, std::uint64_t operation, const Descriptor& descriptor)
-      : Monitor(around, descriptor), operation_(operation) {}
+  CollectiveMonitor(const Surroundings& around, std::uint64_t operation, const Descriptor& descriptor,
+                    Caller caller)
+      : Monitor(around, descriptor, caller), operation_(operation) {}
 
   void inspect(int peer, std::chrono::nanoseconds waited) override;
   void differs(int peer, const Descriptor& theirs) override;
@@ -116,6 +125,7 @@ class CollectiveMonitor final : public Monitor {
   bool findDeparted(std::chrono::nanoseconds waited);
   bool findMismatch();
   bool findMismatchWith(int peer);
+  bool findSplit(std::chrono::nanoseconds waited);
   void checkDeadlines(int peer, std::chrono::nanoseconds waited);
   std::vector<int> absentRanks() const;
   std::string list(const std::vector<int>& ranks) const;
@@ -127,24 +137,26 @@ class CollectiveMonitor final : public Monitor {
 /// Of one side of a point-to-point transfer, which only two ranks know of.
 ///
 /// Looks, in this order: at faults that other ranks published, at the death or leaving of the peer, at the
-/// peer being inside a collective that this rank has not entered, and at TUTTI_TIMEOUT. What the peer did
-/// before it left, or entered another operation, may have arrived but not been looked at yet: so both are
-/// believed only when the next inspection finds them too, because the wait's own question is asked in
-/// between.
+/// peer being inside a collective or a split that this rank has not entered, and at TUTTI_TIMEOUT. What the
+/// peer did before it left, or entered another operation, may have arrived but not been looked at yet: so
+/// both are believed only when the next inspection finds them too, because the wait's own question is asked
+/// in between.
 class TransferMonitor final : public Monitor {
  public:
-  TransferMonitor(const Surroundings& around, const Descriptor& descriptor, bool is_send)
-      : Monitor(around, descriptor), is_send_(is_send) {}
+  TransferMonitor(const Surroundings& around, const Descriptor& descriptor, bool is_send, Caller caller)
+      : Monitor(around, descriptor, caller), is_send_(is_send) {}
 
   void inspect(int peer, std::chrono::nanoseconds waited) override;
 
  private:
   bool findDeparted(int peer, std::chrono::nanoseconds waited);
   bool findElsewhere(int peer, std::chrono::nanoseconds waited);
+  bool findSplit(int peer);
   std::string pendingText(int peer) const;
 
   bool is_send_;
   bool seen_departed_ = false;
+  bool seen_in_split_ = false;
   std::uint64_t seen_elsewhere_ = 0;  ///< the peer's collective, at the last inspection
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -14,13 +15,14 @@
 namespace tutti {
 namespace {
 
-constexpr const char* kSplit = "ncclCommSplit";
-constexpr const char* kShrink = "ncclCommShrink";
+constexpr const char* kSplit = nameOf(Attendance::Call::split);
+constexpr const char* kShrink = nameOf(Attendance::Call::shrink);
 
 /// What every rank says for a split.
 struct Vote {
   std::int32_t color;
   std::int32_t key;
+  std::uint32_t number;  ///< of the split, as the rank counts
 };
 
 /// The ranks of one colour in their new order.
@@ -39,8 +41,11 @@ int placeIn(const std::vector<int>& ranks, int rank) {
 }
 
 /// What is asked while `ranks` come together.
-std::function<void()> checkOf(const Communicator& parent, const char* function, std::vector<int> ranks) {
-  return [&parent, function, ranks = std::move(ranks)] { parent.requireMeeting(function, ranks); };
+std::function<void()> checkOf(Communicator& parent, const char* function, std::vector<int> ranks) {
+  return [&parent, function, ranks = std::move(ranks)] {
+    parent.requireMeeting(function, ranks);
+    parent.meetings().requireComing();
+  };
 }
 
 /// All ranks say what they wish, and the first rank of each colour where its group meets.
@@ -51,11 +56,16 @@ std::optional<Membership> vote(Communicator& parent, const Vote& wish, const ncc
   Bootstrap bootstrap(decode(meeting), parent.nranks(), rank, settings.network,
                       std::chrono::steady_clock::now() + settings.init_timeout + std::chrono::seconds(5),
                       check);
-  const std::vector<int> group = groupOf(bootstrap.allGather(wish), wish.color);
+  const std::vector<Vote> votes = bootstrap.allGather(wish);
+  // Before anybody can be done: who is shows no split that another could wait for.
+  parent.meetings().agree(std::ranges::max(votes, {}, &Vote::number).number);
+  const std::vector<int> group = groupOf(votes, wish.color);
   const bool has_color = wish.color != NCCL_SPLIT_NOCOLOR;
   ncclUniqueId mine{};
   try {
-    if (has_color && group.front() == rank) mine = parent.meetings().open();
+    if (has_color && group.front() == rank)
+      mine = parent.meetings().open(
+          group, "called ncclCommSplit, but did not join the new communicator in time (TUTTI_INIT_TIMEOUT)");
   } catch (const Error& error) {
     bootstrap.fail(fmt::format("rank {}: {}: {}", rank, kSplit, error.what()));
     throw;
@@ -76,8 +86,11 @@ std::optional<Membership> splitMembership(Communicator& parent, int color, int k
   std::vector<int> all(static_cast<std::size_t>(parent.nranks()));
   std::iota(all.begin(), all.end(), 0);
   const auto check = checkOf(parent, kSplit, all);
+  Meetings& meetings = parent.meetings();
+  meetings.begin(Attendance::Call::split, all);
+  const MeetingEnd end(meetings);
   try {
-    return vote(parent, {color, key}, parent.meetings().call(all, kSplit, check), check);
+    return vote(parent, {color, key, meetings.splitNumber()}, meetings.call(check), check);
   } catch (const Error&) {
     check();  // the end of another rank says more than what came of it here
     throw;
@@ -116,8 +129,12 @@ std::vector<int> survivorsOf(const Communicator& parent, const int* excluded, in
 
 Membership shrinkMembership(Communicator& parent, const std::vector<int>& survivors) {
   const Occupancy occupancy = parent.occupy();
-  const auto check = checkOf(parent, kShrink, survivors);
-  const ncclUniqueId id = parent.meetings().call(survivors, kShrink, check);
+  Meetings& meetings = parent.meetings();
+  meetings.begin(Attendance::Call::shrink, survivors);
+  // Until all have joined: they meet only there.
+  const auto end = std::make_shared<MeetingEnd>(meetings);
+  const auto check = [end, ask = checkOf(parent, kShrink, survivors)] { ask(); };
+  const ncclUniqueId id = meetings.call(check);
   return {.nranks = static_cast<int>(survivors.size()),
           .rank = placeIn(survivors, parent.rank()),
           .id = decode(id),

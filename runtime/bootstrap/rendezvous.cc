@@ -41,10 +41,11 @@ constexpr seconds kCallTime{60};               ///< rank 0, which joined, answer
 
 class Rendezvous {
  public:
-  Rendezvous(UniqueFd listener, const Secret& secret, milliseconds init_timeout)
+  Rendezvous(UniqueFd listener, const Secret& secret, const RendezvousTerms& terms)
       : reception_(std::move(listener), secret, kMostStrangers),
         secret_(secret),
-        init_timeout_(init_timeout) {}
+        init_timeout_(terms.init_timeout),
+        missing_text_(terms.missing_text) {}
 
   void serve() {
     while (!finished()) {
@@ -290,6 +291,7 @@ class Rendezvous {
                                                 "(TUTTI_INIT_TIMEOUT)",
                                                 limit)});
     }
+    if (missing_text_) return fail({ncclSystemError, missing_text_(missing)});
     fail({ncclSystemError,
           fmt::format("{} of {} ranks did not come within {} s (TUTTI_INIT_TIMEOUT): rank {}. "
                       "Were they started, and with this unique id?",
@@ -299,6 +301,7 @@ class Rendezvous {
   Reception reception_;
   Secret secret_;
   milliseconds init_timeout_;
+  std::function<std::string(const std::vector<int>&)> missing_text_;
   std::map<int, RankAddress> members_;  ///< by rank: those that have joined
   std::int32_t nranks_ = 0;             ///< 0 until the first rank has joined
   std::optional<Clock::time_point> deadline_;
@@ -313,8 +316,8 @@ class Rendezvous {
   std::int32_t told_ = 0;  ///< ranks that know of the failure, or cannot be told
 };
 
-void start(UniqueFd listener, const Secret& secret, milliseconds init_timeout) {
-  auto rendezvous = std::make_unique<Rendezvous>(std::move(listener), secret, init_timeout);
+void start(UniqueFd listener, const Secret& secret, const RendezvousTerms& terms) {
+  auto rendezvous = std::make_unique<Rendezvous>(std::move(listener), secret, terms);
   // Detached: it ends by itself, and a process that ends meanwhile needs nothing from it.
   std::thread([rendezvous = std::move(rendezvous)] { rendezvous->serve(); }).detach();
 }
@@ -350,7 +353,7 @@ ncclUniqueId openRendezvous(const RendezvousTerms& terms, std::vector<std::strin
   UniqueFd listener =
       listenOn(id.address, {terms.network.first_port, terms.network.last_port}, "TUTTI_BOOTSTRAP_PORT");
   randombytes_buf(id.secret.data(), id.secret.size());
-  start(std::move(listener), id.secret, terms.init_timeout);
+  start(std::move(listener), id.secret, terms);
   return encode(id);
 }
 
@@ -358,7 +361,7 @@ void openRendezvousAt(const UniqueId& id, milliseconds init_timeout) {
   constexpr int kAttempts = 30;
   for (int attempt = 1;; ++attempt) {
     try {
-      return start(listenForAgreed(id.address), id.secret, init_timeout);
+      return start(listenForAgreed(id.address), id.secret, {.init_timeout = init_timeout});
     } catch (const Error&) {
       if (attempt == kAttempts) throw;
     }

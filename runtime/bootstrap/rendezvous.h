@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@ struct RendezvousTerms {
   NetworkSettings network = {};      ///< chooses the interface
   bool is_for_this_process = false;  ///< all ranks are threads of it: loopback
   std::optional<NetAddress> address = std::nullopt;  ///< where this host is reached; else chosen
+  /// Of ranks that meet for another purpose than ncclCommInitRank: the words for those that did not come.
+  /// Called by another thread, at any time.
+  std::function<std::string(const std::vector<int>& missing)> missing_text = nullptr;
 };
 
 /// Opens a rendezvous and starts its thread, which serves one communicator: collects every rank, gives rank 0

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "runtime/core/attendance.h"
 #include "runtime/core/descriptor.h"
 
 namespace tutti {
@@ -40,6 +41,10 @@ struct alignas(128) RankStatus {
   /// ranks that had opened it are detached.
   std::atomic<std::uint32_t> detached;
 
+  /// An Attendance: what this rank last called to make other communicators. By its release, whoever sees it
+  /// sees what the rank entered before.
+  std::atomic<std::uint64_t> attendance;
+
   /// A meeting that this rank has called: whose it is, and the unique id by which they join. `meeting` is its
   /// number, stored with release after the rest; 0 while there is none.
   std::atomic<std::uint64_t> meeting;
@@ -51,6 +56,13 @@ struct alignas(128) RankStatus {
     std::uint64_t key = 0;
     std::array<std::uint64_t, 16> id{};
   };
+
+  void attend(const Attendance& mine) {
+    attendance.store(std::bit_cast<std::uint64_t>(mine), std::memory_order_release);
+  }
+  Attendance readAttendance() const {
+    return std::bit_cast<Attendance>(attendance.load(std::memory_order_acquire));
+  }
 
   void call(const Meeting& called) {
     meeting.store(0, std::memory_order_release);

@@ -1,5 +1,7 @@
 // One rank as a process, for subgroups_processes_test: `subgroup_program WHAT [ARG]`. Errors go to standard
 // error with exit status 1.
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -61,6 +63,27 @@ void dieInsteadOfSplitting(Comm& comm, int victim) {
   Comm taken(child);
 }
 
+/// `other` makes a sum where all others split.
+void differFromSplitting(Comm& comm, int other) {
+  comm.barrier();
+  std::vector<float> data(30);
+  if (comm.rank() == other) return comm.allReduce(data.data(), data.data(), data.size(), ncclSum);
+  ncclComm_t child = nullptr;
+  check(ncclCommSplit(comm.handle(), 0, 0, &child, nullptr));
+  Comm taken(child);
+}
+
+/// `absent` does nothing more, until it is killed.
+void stayAway(Comm& comm, int absent) {
+  comm.barrier();
+  if (comm.rank() == absent) {
+    for (;;) ::pause();
+  }
+  ncclComm_t child = nullptr;
+  check(ncclCommSplit(comm.handle(), 0, 0, &child, nullptr));
+  Comm taken(child);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -74,6 +97,10 @@ int main(int argc, char** argv) {
       shrinkAfterDeath(comm, argument);
     } else if (what == "die") {
       dieInsteadOfSplitting(comm, argument);
+    } else if (what == "differ") {
+      differFromSplitting(comm, argument);
+    } else if (what == "absent") {
+      stayAway(comm, argument);
     } else {
       throw std::runtime_error("what?");
     }

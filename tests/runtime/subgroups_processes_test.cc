@@ -2,7 +2,11 @@
 // died.
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/harness/rank_group.h"
@@ -12,28 +16,33 @@ namespace {
 
 using test::RankGroup;
 
-RankGroup group(int nranks, const std::vector<std::string>& arguments, int hosts) {
-  return RankGroup(
-      nranks, [&](int) { return arguments; }, {{"TUTTI_INIT_TIMEOUT", "60"}}, {}, hosts, "subgroup_program");
-}
+/// Ranks of subgroup_program.
+class Group : public RankGroup {
+ public:
+  Group(int nranks, const std::vector<std::string>& arguments, int hosts,
+        const std::map<int, test::Environment>& per_rank = {})
+      : RankGroup(
+            nranks, [&](int) { return arguments; }, {{"TUTTI_INIT_TIMEOUT", "60"}}, per_rank, hosts,
+            "subgroup_program") {}
+};
 
 class Subgroups : public testing::TestWithParam<int> {};
 
-TEST_P(Subgroups, AreSplit) { test::expectSuccess(group(5, {"split"}, GetParam()).wait()); }
+TEST_P(Subgroups, AreSplit) { test::expectSuccess(Group(5, {"split"}, GetParam()).wait()); }
 
 TEST_P(Subgroups, ShrinkAfterTheLastRankDied) {
-  test::expectSuccess(group(4, {"shrink", "3"}, GetParam()).wait());
+  test::expectSuccess(Group(4, {"shrink", "3"}, GetParam()).wait());
 }
 
 TEST_P(Subgroups, ShrinkAfterAnotherRankDied) {
   // Between hosts the control plane hangs on rank 0.
   const std::string victim = GetParam() == 1 ? "0" : "1";
-  test::expectSuccess(group(4, {"shrink", victim}, GetParam()).wait());
+  test::expectSuccess(Group(4, {"shrink", victim}, GetParam()).wait());
 }
 
 TEST_P(Subgroups, ARankThatDiesInsteadOfSplittingIsNamed) {
   for (const int victim : {0, 2}) {
-    auto ranks = group(3, {"die", std::to_string(victim)}, GetParam());
+    Group ranks(3, {"die", std::to_string(victim)}, GetParam());
     const auto results = ranks.wait();
     for (int rank = 0; rank < 3; ++rank) {
       if (rank == victim) continue;
@@ -42,8 +51,51 @@ TEST_P(Subgroups, ARankThatDiesInsteadOfSplittingIsNamed) {
   }
 }
 
+TEST_P(Subgroups, ARankThatCallsSomethingElseThanTheSplitIsNamedWithIt) {
+  for (const int other : {0, 3}) {
+    Group ranks(4, {"differ", std::to_string(other)}, GetParam());
+    for (const auto& result : ranks.wait()) {
+      test::expectSays(result, "rank " + std::to_string(other) + " (pid ");
+      test::expectSays(result, "AllReduce #2 sum float ×30");
+      test::expectSays(result, "is in ncclCommSplit, after AllReduce #1 ");
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Processes, Subgroups, testing::Values(1, 2),
                          [](const auto& hosts) { return hosts.param == 1 ? "OfOneHost" : "OfTwoHosts"; });
+
+/// One rank gives up long before the others, and ends: they name who is missing, and not that one. On one
+/// host and on two, all at once, since they wait for seconds.
+TEST(SubgroupsOfAll, ARankThatDoesNotSplitIsNamedByAll) {
+  struct Roles {
+    int hosts;
+    int absent;
+    int first;  ///< to give up
+  };
+  constexpr Roles kRoles[] = {{1, 0, 1}, {1, 3, 0}, {2, 0, 3}, {2, 2, 1}};
+  const test::Environment impatient = {{"TUTTI_INIT_TIMEOUT", "10"}};
+  std::vector<std::unique_ptr<Group>> groups;
+  for (const Roles& roles : kRoles) {
+    const std::vector<std::string> arguments = {"absent", std::to_string(roles.absent)};
+    const std::map<int, test::Environment> per_rank = {{roles.first, impatient}};
+    groups.push_back(std::make_unique<Group>(4, arguments, roles.hosts, per_rank));
+  }
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    Group& ranks = *groups[i];
+    for (int rank = 0; rank < 4; ++rank) {
+      if (rank == kRoles[i].absent) continue;
+      const auto result = ranks[rank].wait(std::chrono::seconds(50));
+      test::expectSays(result, "ncclCommSplit");
+      test::expectSays(result, "rank " + std::to_string(kRoles[i].absent) + " (pid ");
+      for (const char* const blame : {"destroyed", "unique id", "is gone"}) {
+        EXPECT_EQ(result.err.find(blame), std::string::npos) << result.err;
+      }
+    }
+    ranks[kRoles[i].absent].kill(SIGKILL);
+    ranks[kRoles[i].absent].wait();
+  }
+}
 
 }  // namespace
 }  // namespace tutti

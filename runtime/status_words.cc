@@ -1,0 +1,31 @@
+#include "runtime/status_words.h"
+
+#include <fmt/format.h>
+
+namespace tutti {
+
+std::uint64_t numberOf(const RankStatus& line, const Descriptor& collective) {
+  const std::uint64_t entered = line.entered.load(std::memory_order_acquire);
+  for (std::uint64_t number = entered; number > 0 && number + RankStatus::kKept > entered; --number) {
+    Descriptor found;
+    if (line.readDescriptor(number, found) && found == collective) return number;
+  }
+  return 0;
+}
+
+std::string operationText(const RankStatus& line, std::uint64_t number) {
+  Descriptor found;
+  return line.readDescriptor(number, found) ? describe(found, number) : fmt::format("operation #{}", number);
+}
+
+std::string lastCallOf(const RankStatus& line) {
+  const Attendance attendance = line.readAttendance();
+  const std::uint64_t completed = line.completed.load(std::memory_order_acquire);
+  const std::uint64_t entered = line.entered.load(std::memory_order_acquire);
+  const std::string last = entered == 0 ? "no collective" : operationText(line, entered);
+  if (attendance.isUnderWay()) return fmt::format("is in {}, after {}", nameOf(attendance.call), last);
+  if (entered == 0) return "has entered no collective yet";
+  return fmt::format("{} {}", entered > completed ? "is inside" : "last completed", last);
+}
+
+}  // namespace tutti
