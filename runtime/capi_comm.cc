@@ -45,13 +45,11 @@ void sayWhatIsIgnored(const CommConfig& config, int rank) {
 }
 
 /// The GPUs, if communicators are to work on them.
-tutti::Accelerator* wantedGpus(int rank) {
+tutti::Accelerator* wantedGpus() {
   Process& process = Process::instance();
   std::string why;
   tutti::Accelerator* gpus = process.gpus().wanted(process.settings().device, &why);
-  if (gpus == nullptr && !why.empty()) {
-    process.log().write(tutti::LogLevel::info, rank, fmt::format("works on host memory: {}", why));
-  }
+  if (gpus == nullptr && !why.empty()) process.sayHostMemory(why);
   return gpus;
 }
 
@@ -73,7 +71,7 @@ CommInit prepare(const char* function, ncclComm_t* comm, const Join& join, const
   requireRank(function, join.nranks, join.rank);
   const tutti::UniqueId id = idOf(function, join.id);
   sayWhatIsIgnored(config, join.rank);
-  tutti::Accelerator* gpus = wantedGpus(join.rank);
+  tutti::Accelerator* gpus = wantedGpus();
   const int current = gpus != nullptr ? gpus->currentDevice() : 0;
   auto handle = std::make_shared<ncclComm>(config, join.device.value_or(current));
   *comm = CommHandles::instance().add(handle);
@@ -104,7 +102,7 @@ ncclResult_t initRank(const char* function, ncclComm_t* comm, const Join& join, 
 }
 
 void requireDevices(const std::vector<int>& devices) {
-  const tutti::Accelerator* gpus = wantedGpus(-1);
+  const tutti::Accelerator* gpus = wantedGpus();
   if (gpus == nullptr) return;
   std::string why;
   const int count = gpus->deviceCount(&why);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "runtime/core/environment.h"
+#include "transports/memory_budget.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -102,6 +103,11 @@ Log& Process::log() {
   return *log_;
 }
 
+void Process::sayHostMemory(const std::string& why) {
+  std::call_once(host_memory_told_,
+                 [&] { log().write(LogLevel::info, -1, "communicators work on host memory: " + why); });
+}
+
 std::array<std::uint8_t, 16> Process::token() {
   const std::scoped_lock lock(mutex_);
   if (token_pid_ != ::getpid()) {
@@ -138,6 +144,7 @@ std::string Process::lastError() {
 }
 
 void* Process::allocate(std::size_t bytes) {
+  requireFreeMemory(bytes, "ncclMemAlloc", "Ask for less, or free memory");
   auto segment = segments_.create(std::max<std::size_t>(bytes, 1));
   segment->reserve(0, segment->bytes());
   std::byte* memory = segment->data();

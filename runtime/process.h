@@ -42,6 +42,8 @@ class Process {
   /// another copy at all.
   const Settings& settings();
   Log& log();
+  /// Logs once why communicators are on host memory, where that was not asked for.
+  void sayHostMemory(const std::string& why);
   /// What ncclGetVersion says; that of nccl.h where a variable is wrong.
   int ncclVersion();
 
@@ -91,6 +93,7 @@ class Process {
   std::vector<std::string> remarks_;  ///< on the environment
   std::optional<Log> log_;
   std::once_flag first_look_;  ///< what is told once is
+  std::once_flag host_memory_told_;
   OtherCopies copies_;
   SegmentCache segments_;
   std::unique_ptr<Watcher> watcher_ = std::make_unique<Watcher>();

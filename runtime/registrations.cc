@@ -32,6 +32,12 @@ void* Registrations::add(const void* buffer, std::size_t bytes, std::string* not
                 fmt::format("ncclCommRegister: {}", buffer == nullptr ? "buff is NULL" : "size is 0"));
   }
   const auto begin = reinterpret_cast<std::uintptr_t>(buffer);
+  if (bytes > UINTPTR_MAX - begin) {
+    throw Error(ncclInvalidArgument,
+                fmt::format("ncclCommRegister: {} bytes at {} go beyond the end of the address space. Is the "
+                            "size in bytes?",
+                            bytes, buffer));
+  }
   const std::scoped_lock lock(mutex_);
   const auto after = buffers_.lower_bound(begin + bytes);
   if (after != buffers_.begin()) {

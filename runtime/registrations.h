@@ -39,8 +39,8 @@ class Registrations {
   void clear();
 
   /// Returns the handle, never nullptr; *note says in words what peers can do with the buffer. Throws
-  /// Error(ncclInvalidArgument) for NULL or no bytes, Error(ncclInvalidUsage) for bytes that are registered
-  /// already.
+  /// Error(ncclInvalidArgument) for NULL, no bytes or too many, Error(ncclInvalidUsage) for bytes that are
+  /// registered already.
   void* add(const void* buffer, std::size_t bytes, std::string* note);
 
   /// Throws Error(ncclInvalidArgument) for a handle that add did not return or that was removed already.

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "tutti/error.h"
 
@@ -79,15 +80,14 @@ std::size_t freeMemoryBytes() {
                    groupAvailableV1(root + "/memory")});
 }
 
-void requireFreeMemory(std::size_t bytes) {
+void requireFreeMemory(std::size_t bytes, std::string_view what, std::string_view remedy) {
   const std::size_t available = freeMemoryBytes();
   // A sixteenth stays free: a machine that is filled to the last page kills processes.
   if (bytes > available - available / 16) {
     throw Error(
         ncclSystemError,
-        fmt::format("shared memory: {} bytes are needed, but only {} are free in this system or control "
-                    "group. Free memory, or lower TUTTI_SLOT_BYTES, TUTTI_SLOTS or TUTTI_LANES.",
-                    bytes, available));
+        fmt::format("{}: {} bytes are needed, but only {} are free in this system or control group. {}", what,
+                    bytes, available, remedy));
   }
 }
 

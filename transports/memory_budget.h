@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string_view>
 
 namespace tutti {
 
@@ -9,7 +10,9 @@ namespace tutti {
 /// of this process leaves. Returns SIZE_MAX where neither can be read.
 std::size_t freeMemoryBytes();
 
-/// Throws Error(ncclSystemError) that names need and free memory when `bytes` do not fit.
-void requireFreeMemory(std::size_t bytes);
+/// Throws Error(ncclSystemError) that names need and free memory, and the remedy, when `bytes` do not fit.
+void requireFreeMemory(
+    std::size_t bytes, std::string_view what = "shared memory",
+    std::string_view remedy = "Free memory, or lower TUTTI_SLOT_BYTES, TUTTI_SLOTS or TUTTI_LANES.");
 
 }  // namespace tutti

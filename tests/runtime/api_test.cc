@@ -202,6 +202,9 @@ TEST(Api, Memory) {
   EXPECT_EQ(ncclMemFree(memory), ncclSuccess);
   EXPECT_EQ(ncclMemAlloc(nullptr, 1), ncclInvalidArgument);
   EXPECT_REFUSED(ncclSystemError, ncclMemAlloc(&memory, std::size_t{1} << 60), "are free");
+  EXPECT_REFUSED(ncclSystemError, ncclMemAlloc(&memory, SIZE_MAX),
+                 "ncclMemAlloc: 18446744073709551615 bytes");
+  EXPECT_EQ(std::string(ncclGetLastError(nullptr)).find("TUTTI_"), std::string::npos);
   EXPECT_EQ(memory, nullptr);
 }
 

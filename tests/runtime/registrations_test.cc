@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,10 @@ TEST_F(Registrations, BadArgumentsAreNamed) {
   expectSays("size is 0");
   EXPECT_EQ(ncclCommRegister(comm_, memory_, kBytes, nullptr), ncclInvalidArgument);
   expectSays("handle is NULL");
+  for (const std::size_t bytes : {SIZE_MAX, SIZE_MAX - 1000}) {
+    EXPECT_EQ(ncclCommRegister(comm_, memory_, bytes, &handle_), ncclInvalidArgument);
+    expectSays("go beyond the end of the address space. Is the size in bytes?");
+  }
   int nothing = 0;
   EXPECT_EQ(ncclCommDeregister(comm_, &nothing), ncclInvalidUsage);
   expectSays("none of this communicator's");
