@@ -151,6 +151,7 @@ void Communicator::startWatching() {
 }
 
 void* Communicator::registerBuffer(const void* buffer, std::size_t bytes) {
+  if (gpu_work_ != nullptr) gpu_work_->adoptReset();
   std::string note;
   void* handle = registrations_.add(buffer, bytes, &note);
   say(LogLevel::info, fmt::format("registered {} bytes at {}: {}", bytes, buffer, note), LogSubsystem::reg);
@@ -159,7 +160,9 @@ void* Communicator::registerBuffer(const void* buffer, std::size_t bytes) {
 
 void Communicator::validate(const Task& task) const {
   validateTask(task, nranks_, rank_);
-  requireReach(task);
+  // First: after a reset of the GPU its buffers are gone, too.
+  if (gpu_work_ != nullptr) gpu_work_->adoptReset();
+  if (gpu_work_ == nullptr || !fault_.tripped()) requireReach(task);
   if (revoked_.load(std::memory_order_acquire)) {
     throw Error(ncclInvalidUsage, fmt::format("rank {} of {}: an operation after ncclCommRevoke. Only "
                                               "ncclCommSplit, ncclCommShrink, ncclCommDestroy and "
@@ -299,7 +302,10 @@ void Communicator::publishFault() {
 ncclResult_t Communicator::asyncError() const {
   // Quiet, as it was asked to be.
   if (revoked_.load(std::memory_order_acquire)) return ncclSuccess;
-  if (gpu_work_ != nullptr) gpu_work_->adoptFault();
+  if (gpu_work_ != nullptr) {
+    gpu_work_->adoptReset();
+    gpu_work_->adoptFault();
+  }
   if (fault_.tripped()) {
     process_.setLastError(faultError().what());
     return fault_.code();

@@ -66,6 +66,7 @@ void Communicator::drainNetwork(std::chrono::milliseconds limit) {
 }
 
 void Communicator::requireAllReceived() {
+  if (gpu_work_ != nullptr) gpu_work_->adoptReset();
   if (fault_.tripped()) {
     // On a GPU the Watcher may have found it when no call was there to return it.
     if (gpu_work_ != nullptr && !is_fault_told_.load(std::memory_order_relaxed)) throw faultError();
@@ -130,6 +131,7 @@ void Communicator::requireMakesOthers(const char* function) const {
   if (isFinalized()) {
     throw Error(ncclInvalidUsage, fmt::format("{}: the communicator is finalized", function));
   }
+  if (gpu_work_ != nullptr) gpu_work_->adoptReset();
   if (fault_.tripped() && !ended_operations_.load(std::memory_order_acquire)) throw faultError();
 }
 

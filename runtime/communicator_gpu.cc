@@ -191,10 +191,8 @@ bool Communicator::finishGpu(std::chrono::milliseconds limit) {
     around_.warn(
         fmt::format("kernels of this rank have not ended within {} s: what they wait for has not come",
                     std::chrono::duration<double>(limit).count()));
-    return false;
   }
-  wiring_.board[rank_].detached.store(1, std::memory_order_release);
-  return true;
+  return has_ended;
 }
 
 /// The end waits for kernels; those that do not end by themselves are stopped.
@@ -225,6 +223,9 @@ void Communicator::leaveRemains() {
   GpuRemains remains = takeGpuRemains(wiring_, rank_, [this](int local) {
     return &wiring_.board[wiring_.locals[static_cast<std::size_t>(local)]];
   });
+  // Slots in GPU memory are to go with the remains, and not with the last one who has them.
+  wiring_.control.reset();
+  wiring_.network.reset();
   process_.gpus().graveyard().keep(std::move(remains));
 }
 

@@ -3,10 +3,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <thread>
 #include <vector>
 
 #include "runtime/process.h"
@@ -84,14 +82,7 @@ Accelerator* GpuLibrary::opened() const {
 GpuGraveyard& GpuLibrary::graveyard() {
   // The GPU gives back all memory of a process that ends; but where others have it open still, not too early.
   [[maybe_unused]] static const bool is_registered =
-      std::atexit([] {
-        constexpr auto kAtMost = std::chrono::seconds(1);
-        const auto end = std::chrono::steady_clock::now() + kAtMost;
-        auto& graveyard = Process::instance().gpus().graveyard_;
-        while (!graveyard.sweep() && std::chrono::steady_clock::now() < end) {
-          std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        }
-      }) == 0;
+      std::atexit([] { Process::instance().gpus().graveyard_.awaitEmpty(); }) == 0;
   return graveyard_;
 }
 

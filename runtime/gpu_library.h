@@ -25,6 +25,10 @@ class GpuLibrary {
   Accelerator* ifCudaIsUsed();
 
   GpuGraveyard& graveyard();
+  void lockForFork() { graveyard_.lockForFork(); }
+  void unlockAfterFork() { graveyard_.unlockAfterFork(); }
+  /// Before it is unlocked in the child.
+  void becomeChild() { graveyard_.becomeChild(); }
 
  private:
   Accelerator* open(std::string* why);

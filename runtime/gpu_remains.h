@@ -1,9 +1,11 @@
-// GPU memory of a communicator that has ended, while other ranks may still use it.
+// GPU memory of communicators that have ended: it goes later, because that may wait, and others may use it.
 #pragma once
 
-#include <algorithm>
+#include <sys/types.h>
+
 #include <chrono>
-#include <iterator>
+#include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -23,52 +25,60 @@ namespace tutti {
 /// process has it open is undefined behaviour of CUDA; so it waits until every rank of the host that had
 /// opened it says that it is detached, or its process has ended.
 struct GpuRemains {
-  std::shared_ptr<Segment> memory;  ///< what the ranks of the host share
-  std::vector<PinnedMemory> pinned;
+  Accelerator* gpus = nullptr;
+  int device = -1;
+  std::shared_ptr<Segment> memory;   ///< what the ranks of the host share
+  std::vector<PinnedMemory> pinned;  ///< keeps slots in GPU memory, too
   std::unique_ptr<PeerWatch> watch;
-  std::vector<std::pair<int, const RankStatus*>> others;  ///< ranks of the host, with their lines in `memory`
+  RankStatus* mine = nullptr;                             ///< in `memory`, as those of the others
+  std::vector<std::pair<int, const RankStatus*>> others;  ///< ranks of the host
   std::unique_ptr<GpuRank> gpu;
 
-  bool mayGo() const {
-    const std::vector<bool> dead = watch->dead();
-    return gpu->finish(std::chrono::milliseconds(0)) &&
-           std::ranges::all_of(others, [&dead](const auto& other) {
-             return other.second->detached.load(std::memory_order_acquire) != 0 ||
-                    dead[static_cast<std::size_t>(other.first)];
-           });
-  }
+  /// Closes what it opened of the others and tells them, once its kernels have ended. May wait, see
+  /// GpuRank::close().
+  void detach();
+  bool isDetached() const { return mine->detached.load(std::memory_order_relaxed) != 0; }
+  /// Whether the memory may be freed.
+  bool mayGo() const;
 };
 
-/// All remains of the process. Thread-safe.
+/// All remains of the process. CUDA waits for every kernel of a GPU when memory goes, also for one that waits
+/// for the very thread that ends another communicator: so a thread of the library does that, which exists
+/// while there is something to do. Thread-safe.
 class GpuGraveyard {
  public:
-  /// Keeps it until it may go; looks after all others, too.
-  void keep(GpuRemains remains) {
-    std::vector<GpuRemains> gone;
-    const std::scoped_lock lock(mutex_);
-    kept_.push_back(std::move(remains));
-    take(gone);
-  }
+  /// Sees to it that it goes as soon as it may, and returns.
+  void keep(GpuRemains remains);
 
-  /// Frees what may go; whether nothing is left.
-  bool sweep() {
-    std::vector<GpuRemains> gone;
-    const std::scoped_lock lock(mutex_);
-    take(gone);
-    return kept_.empty();
-  }
+  /// Looks again at what others have used. Returns when all is freed that may go and does not have to wait,
+  /// at the latest after a tenth of a second.
+  void sweep();
+
+  /// At the end of the process: waits until all is freed, or nothing has been for a second.
+  void awaitEmpty();
+
+  /// In a child after fork(): what is kept is the parent's, and so is the thread.
+  void becomeChild();
+  void lockForFork() { mutex_.lock(); }
+  void unlockAfterFork() { mutex_.unlock(); }
 
  private:
-  /// Moves out what may go. Whoever calls frees it.
-  void take(std::vector<GpuRemains>& gone) {
-    const auto first_gone =
-        std::stable_partition(kept_.begin(), kept_.end(), [](const GpuRemains& r) { return !r.mayGo(); });
-    std::move(first_gone, kept_.end(), std::back_inserter(gone));
-    kept_.erase(first_gone, kept_.end());
-  }
+  using Clock = std::chrono::steady_clock;
+
+  void startThread();
+  void serve();
+  bool mayWaitForGpus(Accelerator& gpus);
+  void pass(std::vector<GpuRemains>& remains);
 
   std::mutex mutex_;
+  std::unique_ptr<std::condition_variable> changed_ = std::make_unique<std::condition_variable>();
   std::vector<GpuRemains> kept_;
+  std::size_t in_work_ = 0;    ///< remains that the thread has taken out of kept_ for a pass
+  bool has_thread_ = false;    ///< it ends when nothing is left, or has happened for a while
+  bool is_asked_ = false;      ///< to look again
+  std::uint64_t passes_ = 0;   ///< of the thread over all that is kept
+  std::uint64_t freed_ = 0;    ///< remains
+  Clock::time_point blocked_;  ///< the thread's: since when kernels have been in the way; none: the epoch
 };
 
 }  // namespace tutti

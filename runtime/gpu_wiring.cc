@@ -22,6 +22,7 @@ GpuWiring::GpuWiring(Process& process, Wiring& wiring, Bootstrap& bootstrap, int
 
 void GpuWiring::open(Accelerator& gpus, const Settings& settings, const std::function<void()>& wake) {
   process_.gpus().graveyard().sweep();
+  wiring_.gpus = &gpus;
   wiring_.pinned.emplace_back(gpus, wiring_.memory->data(), wiring_.memory->bytes(), wiring_.memory);
   GpuRankOptions options{.self = peerAt(local_),
                          .nranks = static_cast<int>(wiring_.peers.size()),
@@ -91,14 +92,21 @@ void GpuWiring::settle() {
 }
 
 GpuRemains takeGpuRemains(Wiring& wiring, int rank, const StatusOf& statusOf) {
-  GpuRemains remains{.memory = wiring.memory,
+  GpuRemains remains{.gpus = wiring.gpus,
+                     .device = wiring.gpu != nullptr ? wiring.gpu->offer().gpu.device : -1,
+                     .memory = wiring.memory,
                      .pinned = std::move(wiring.pinned),
                      .watch = std::move(wiring.watch),
+                     .mine = nullptr,
                      .others = {},
                      .gpu = std::move(wiring.gpu)};
   for (int local = 0; local < std::ssize(wiring.locals); ++local) {
     const int other = wiring.locals[static_cast<std::size_t>(local)];
-    if (other != rank) remains.others.emplace_back(other, statusOf(local));
+    if (other == rank) {
+      remains.mine = statusOf(local);
+    } else {
+      remains.others.emplace_back(other, statusOf(local));
+    }
   }
   return remains;
 }
@@ -115,13 +123,11 @@ void abandonGpu(Process& process, Wiring& wiring, int rank, const StatusOf& stat
     wiring.control->announce(process.watcher());
     wiring.control->flush();
   }
-  GpuRemains remains = takeGpuRemains(wiring, rank, statusOf);
-  const bool has_gpu = remains.gpu != nullptr;
-  if (!has_gpu || remains.gpu->finish(std::chrono::milliseconds(0))) {
+  if (wiring.gpu == nullptr) {
     mine.detached.store(1, std::memory_order_release);
+    return;
   }
-  if (!has_gpu) return;
-  process.gpus().graveyard().keep(std::move(remains));
+  process.gpus().graveyard().keep(takeGpuRemains(wiring, rank, statusOf));
 }
 
 std::string GpuWiring::wayTo(int rank) const {

@@ -87,7 +87,8 @@ bool GpuWork::tell(const GpuReport::Fault& fault, std::chrono::nanoseconds ago) 
               "more calls of CUDA work in that process",
               self, fault.text));
   } else {
-    fail_(ncclInternalError, fmt::format("{}: {}", self, fault.text));
+    const bool is_reset = fault.kind == GpuReport::Fault::Kind::reset;
+    fail_(is_reset ? ncclUnhandledCudaError : ncclInternalError, fmt::format("{}: {}", self, fault.text));
   }
   return true;
 }
@@ -101,6 +102,10 @@ void GpuWork::adoptFault() {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   if (around_.fault.tripped()) fail_(around_.fault.code(), around_.fault.message());
+}
+
+void GpuWork::adoptReset() {
+  if (!around_.fault.tripped() && gpu_.isLost()) adoptFault();
 }
 
 Watched::Next GpuWork::attend() {

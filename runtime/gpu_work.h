@@ -53,13 +53,15 @@ class GpuWork final : public Watched {
   void stop() noexcept;
   /// A fault that a kernel has left becomes the communicator's, at once. Any thread.
   void adoptFault();
+  /// The same, where cudaDeviceReset has ended what the rank has on its GPU: the driver is asked.
+  void adoptReset();
   /// Somebody has found out that another rank failed or is gone. Any thread.
   void noteLostOthers() noexcept { has_lost_others_.store(true, std::memory_order_relaxed); }
   /// Whether somebody has; the Watcher looks, too.
   bool hasLostOthers() const noexcept { return has_lost_others_.load(std::memory_order_relaxed); }
   /// The network is driven no more. After the last kernel.
   void endProxy() { proxy_.reset(); }
-  /// Waits until no kernel runs, and lets go of the memory of other ranks. False when the limit came first.
+  /// Waits until no kernel runs. False when the limit came first.
   bool finish(std::chrono::milliseconds limit);
 
   int fd() const override { return attention_.get(); }

@@ -36,9 +36,11 @@ Process::Process() {
 void Process::lockForFork() {
   remembered_mutex_.lock();
   mutex_.lock();
+  gpus_.lockForFork();
 }
 
 void Process::unlockAfterFork() {
+  gpus_.unlockAfterFork();
   mutex_.unlock();
   remembered_mutex_.unlock();
 }
@@ -47,6 +49,7 @@ void Process::unlockAfterFork() {
 void Process::becomeChild() {
   forks_.fetch_add(1, std::memory_order_relaxed);
   remembered_.clear();
+  gpus_.becomeChild();
   static_cast<void>(watcher_.release());  // its thread is not here to be ended
   watcher_ = std::make_unique<Watcher>();
   unlockAfterFork();

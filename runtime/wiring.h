@@ -46,6 +46,7 @@ struct Wiring {
   std::shared_ptr<Segment> memory;        ///< what the ranks of this host share: links, status lines, regions
   std::unique_ptr<Network> network;       ///< links with other hosts; nullptr where there are none
   std::unique_ptr<ControlPlane> control;  ///< as network
+  Accelerator* gpus = nullptr;            ///< as `gpu`
   std::vector<PinnedMemory> pinned;       ///< what GPUs work on of the memory above
   std::unique_ptr<GpuRank> gpu;           ///< nullptr: the ranks work on host memory
   std::vector<LinkRow> lanes;

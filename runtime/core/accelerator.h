@@ -108,7 +108,14 @@ struct GpuReport {
     bool is_send = false;
   };
   struct Fault {
-    enum class Kind : std::uint8_t { differs, damaged, unreachable, deadline, failed };
+    enum class Kind : std::uint8_t {
+      differs,
+      damaged,
+      unreachable,
+      deadline,
+      failed,
+      reset,  ///< cudaDeviceReset has taken the rank's memory, streams and events
+    };
     Kind kind = Kind::failed;
     int peer = -1;
     std::uint64_t operation = 0;  ///< collectives
@@ -137,7 +144,7 @@ struct GpuMoved {
 /// The device that is current in the calling thread stays so.
 class GpuRank {
  public:
-  virtual ~GpuRank() = default;  ///< after finish()
+  virtual ~GpuRank() = default;  ///< after finish() and close()
 
   virtual GpuOffer offer() const = 0;
 
@@ -185,7 +192,10 @@ class GpuRank {
 
   /// Every wait of every kernel fails from now on. Any thread.
   virtual void stop() noexcept = 0;
-  /// Any thread; does not call CUDA.
+  /// Whether cudaDeviceReset has taken what the rank has on its GPU; the report has it as a fault. Asks the
+  /// driver: about as much as a look at a pointer's kind. Any thread.
+  virtual bool isLost() const noexcept = 0;
+  /// Any thread; reads memory of this process only, and asks isLost().
   virtual GpuReport report() const = 0;
   /// The report's number of kernels that have ended, cheaply.
   virtual std::uint64_t finished() const = 0;
@@ -200,9 +210,12 @@ class GpuRank {
 
   /// Peers and descriptors of slots that arrived and were not received. After finish().
   virtual std::optional<std::pair<int, Descriptor>> unreceived() const = 0;
-  /// Waits until the kernels are done, replays that are queued included; false when the limit came first.
-  /// Then closes what it opened of peers. May be called again; no launch may follow.
+  /// Waits until the kernels are done, replays that are queued included; false when the limit came first. May
+  /// be called again; no launch may follow.
   virtual bool finish(std::chrono::milliseconds limit) = 0;
+  /// After a finish() that succeeded: closes what it opened of peers. This and the destructor may wait for
+  /// all kernels of the process's GPUs, as CUDA does when memory goes.
+  virtual void close() noexcept = 0;
 };
 
 /// GPU memory that network devices are to read and write; freed with this. Nothing may use it any more then.
@@ -242,13 +255,22 @@ class Accelerator {
   /// Of at least so many bytes, on the current device. Throws Error.
   virtual std::shared_ptr<GpuBlock> makeBlock(std::size_t bytes) = 0;
 
+  /// What the kernels of all ranks of this process are doing.
+  enum class Activity : std::uint8_t {
+    none,     ///< nothing runs or is queued
+    running,  ///< and none waits for another rank
+    waiting,  ///< one has waited for another rank for a while
+  };
+  /// For threads of the library: any of the ranks' devices is the current one afterwards.
+  virtual Activity activity() = 0;
+
   /// On the current device.
   virtual std::unique_ptr<GpuRank> makeRank(const GpuRankOptions& options) = 0;
 };
 
 /// The one symbol of libtutti_cuda.so. `version` guards against files of different builds side by side.
 inline constexpr const char* kAcceleratorEntry = "tuttiOpenAccelerator";
-inline constexpr const char* kAcceleratorVersion = "4";  ///< of this header; raised with every change of it
+inline constexpr const char* kAcceleratorVersion = "5";  ///< of this header; raised with every change of it
 using AcceleratorEntry = Accelerator* (*)(const char* version);
 
 }  // namespace tutti

@@ -134,7 +134,9 @@ std::shared_ptr<GpuBlock> CudaAccelerator::makeBlock(std::size_t bytes) {
 }
 
 std::unique_ptr<GpuRank> CudaAccelerator::makeRank(const GpuRankOptions& options) {
-  return std::make_unique<CudaGpuRank>(opened_, allocations_, options);
+  return std::make_unique<CudaGpuRank>(opened_, allocations_, ranks_, options);
 }
+
+Accelerator::Activity CudaAccelerator::activity() { return ranks_.activity(); }
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 
 #include "runtime/core/accelerator.h"
 #include "runtime/cuda/host_pins.h"
+#include "runtime/cuda/rank_list.h"
 #include "transports/cuda_ipc/allocations.h"
 #include "transports/cuda_ipc/opened_memory.h"
 
@@ -28,11 +29,13 @@ class CudaAccelerator final : public Accelerator {
   void unpin(void* address) noexcept override;
   std::shared_ptr<GpuBlock> makeBlock(std::size_t bytes) override;
   std::unique_ptr<GpuRank> makeRank(const GpuRankOptions& options) override;
+  Activity activity() override;
 
  private:
   OpenedMemory opened_;
   Allocations allocations_;
   HostPins pins_;
+  RankList ranks_;
 };
 
 }  // namespace tutti

@@ -8,7 +8,6 @@
 #include "kernels/cuda/count_launch.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "runtime/cuda/hardware_queues.h"
-#include "runtime/cuda/kernel_report.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -23,18 +22,39 @@ CudaGpuRank::Parts::Parts(OpenedMemory& opened, const Allocations& allocations, 
       links(opened, options),
       regions(opened, allocations, links, options) {}
 
-CudaGpuRank::CudaGpuRank(OpenedMemory& opened, const Allocations& allocations, const GpuRankOptions& options)
+CudaGpuRank::CudaGpuRank(OpenedMemory& opened, const Allocations& allocations, RankList& ranks,
+                         const GpuRankOptions& options)
     : options_(options) {
   checkCuda(cudaGetDevice(&device_), "cudaGetDevice");
   const RelaxedCapture relaxed;
   parts_ = std::make_unique<Parts>(opened, allocations, options);
   control().wait_limit_ns.store(options.wait_limit_ns, std::memory_order_relaxed);
+  place_.emplace(ranks, *this);
+}
+
+void CudaGpuRank::Parts::abandon() noexcept {
+  control.get_deleter().is_registered = false;
+  if (announced != nullptr) announced.get_deleter().is_registered = false;
+  static_cast<void>(stream.release());
+  order.abandon();
+  lists.abandon();
+  links.abandon();
+  regions.abandon();
 }
 
 CudaGpuRank::~CudaGpuRank() {
+  place_.reset();
+  if (isLost()) {
+    parts_->abandon();
+    return;
+  }
   const CurrentDevice current(device_, std::nothrow);
   const RelaxedCapture relaxed;
-  if (!finish(milliseconds(0))) static_cast<void>(parts_.release());
+  if (finish(milliseconds(0))) {
+    close();
+  } else {
+    static_cast<void>(parts_.release());
+  }
   parts_.reset();
 }
 
@@ -115,6 +135,7 @@ void CudaGpuRank::start(std::span<const LinkRow> lanes, const LinkRow& packets) 
   checkCuda(loadCudaKernels(), fmt::format("cudaFuncGetAttributes of Tutti's kernels on GPU {}", device_),
             "Was Tutti built for this GPU (TUTTI_CUDA_ARCHITECTURES)?");
   if (options_.wake) checkCuda(loadCountLaunch(), "cudaFuncGetAttributes of a kernel that counts replays");
+  has_started_.store(true, std::memory_order_release);
 }
 
 // Work.
@@ -158,6 +179,7 @@ void CudaGpuRank::inOrder(GpuStream stream, const Queue& queue) {
     queue(is_captured);
     parts_->order.end(stream);
   } catch (const Error& error) {
+    requireNotLost();
     if (has_begun) parts_->order.endAfterFailure(stream);
     // Does it go on failing? Then a kernel has broken the GPU for this process.
     if (!succeeded(cudaStreamQuery(parts_->stream.get()))) noteFailure(error.what());
@@ -243,6 +265,7 @@ void CudaGpuRank::order(GpuStream before, GpuStream after) {
 // Regions.
 
 std::uint32_t CudaGpuRank::publish(void* buffer, std::size_t bytes, std::string* note) {
+  requireNotLost();
   const CurrentDevice current(device_);
   const RelaxedCapture relaxed;
   const std::scoped_lock lock(mutex_);
@@ -257,9 +280,11 @@ bool CudaGpuRank::withdraw(std::uint32_t region, milliseconds limit) {
   }
   while (!parts_->regions.areClosed(region)) {
     if (steady_clock::now() >= deadline) return false;
-    // A peer may wait for this rank just so.
-    const CurrentDevice current(device_, std::nothrow);
-    meetRegions();
+    if (!isLost()) {
+      // A peer may wait for this rank just so.
+      const CurrentDevice current(device_, std::nothrow);
+      meetRegions();
+    }
     std::this_thread::sleep_for(milliseconds(1));
   }
   return true;
@@ -272,7 +297,7 @@ bool CudaGpuRank::isStillIn(std::uint32_t region, const void* address) const {
 void CudaGpuRank::meetRegions() noexcept {
   // A launch may wait for room in its queue; it meets them itself.
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock || is_finished_) return;
+  if (!lock || is_closed_ || isLost()) return;
   // First, and not given back: a thread that never chose a device would get a context on the first one.
   const cudaError_t error = cudaSetDevice(device_);
   if (!succeeded(error)) return noteFailure(fmt::format("cudaSetDevice({}): {}", device_, inWords(error)));
@@ -292,99 +317,6 @@ bool CudaGpuRank::isIdle() const {
   // Finished last: once the event has passed, both stand still.
   return parts_->order.isDone() && control().started.load(std::memory_order_acquire) ==
                                        control().finished.load(std::memory_order_acquire);
-}
-
-// Reports and the end.
-
-void CudaGpuRank::stop() noexcept { control().stop.store(1, std::memory_order_release); }
-
-GpuReport CudaGpuRank::report() const {
-  GpuReport report = readReport(control());
-  if (!report.fault && has_failed_.load(std::memory_order_acquire)) {
-    GpuReport::Fault fault;
-    fault.kind = GpuReport::Fault::Kind::failed;
-    fault.text = failure_;
-    report.fault = std::move(fault);
-  }
-  return report;
-}
-
-std::uint64_t CudaGpuRank::finished() const { return control().finished.load(std::memory_order_acquire); }
-
-bool CudaGpuRank::hasFault() const {
-  return control().fault.kind.load(std::memory_order_acquire) != 0 ||
-         has_failed_.load(std::memory_order_acquire);
-}
-
-bool CudaGpuRank::mayRunUnannounced() const noexcept {
-  return is_wake_refused_.load(std::memory_order_relaxed) && parts_->order.hasGraphs();
-}
-
-std::uint64_t CudaGpuRank::announced() const noexcept {
-  if (parts_->announced == nullptr) return 0;
-  return std::atomic_ref(*announcedWord()).load(std::memory_order_acquire);
-}
-
-GpuMoved CudaGpuRank::moved() const { return readMoved(control()); }
-
-void CudaGpuRank::noteFailure(const std::string& text) {
-  if (has_failed_.load(std::memory_order_relaxed)) return;
-  failure_ = text;
-  has_failed_.store(true, std::memory_order_release);
-}
-
-/// Whether all work has ended, well or not.
-bool CudaGpuRank::isDone() {
-  try {
-    return parts_->order.isDone();
-  } catch (const Error& error) {
-    noteFailure(error.what());
-    return true;
-  }
-}
-
-bool CudaGpuRank::finish(milliseconds limit) {
-  const CurrentDevice current(device_, std::nothrow);
-  const RelaxedCapture relaxed;
-  const auto deadline = steady_clock::now() + limit;
-  while (true) {
-    if (const std::unique_lock lock(mutex_, deadline); lock.owns_lock()) {
-      if (!is_finished_ && isDone()) {
-        parts_->regions.close();
-        parts_->links.disconnectAll();
-        is_finished_ = true;
-      }
-      if (is_finished_) return true;
-    }
-    if (steady_clock::now() >= deadline) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-}
-
-void CudaGpuRank::readBack(void* to, const void* from, std::size_t bytes) const {
-  checkCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, parts_->stream.get()),
-            "cudaMemcpyAsync from the GPU");
-  checkCuda(synchronize(parts_->stream.get()), "cudaStreamSynchronize after a copy from the GPU");
-}
-
-std::optional<std::pair<int, Descriptor>> CudaGpuRank::unreceived() const {
-  if (parts_->rank == nullptr || has_failed_.load(std::memory_order_acquire)) return {};
-  const CurrentDevice current(device_);
-  const RelaxedCapture relaxed;
-  CudaRank made;
-  readBack(&made, rank(), sizeof(made));
-  std::vector<CudaLinkEnd> ends(inbound_ends_);
-  if (!ends.empty()) readBack(ends.data(), made.inbound, ends.size() * sizeof(CudaLinkEnd));
-  for (const CudaLinkEnd& end : ends) {
-    if (end.view.posted == nullptr) continue;
-    std::uint64_t posted = 0;
-    readBack(&posted, end.view.posted, sizeof(posted));
-    if (posted <= end.sequence) continue;
-    SlotHeader header;
-    readBack(&header, &end.view.header(end.sequence), sizeof(header));
-    return std::pair(end.view.peer, header.descriptor);
-  }
-  return {};
 }
 
 }  // namespace tutti

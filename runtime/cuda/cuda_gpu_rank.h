@@ -15,6 +15,7 @@
 
 #include "runtime/core/accelerator.h"
 #include "runtime/cuda/peer_regions.h"
+#include "runtime/cuda/rank_list.h"
 #include "runtime/cuda/task_lists.h"
 #include "runtime/cuda/work_order.h"
 #include "transports/cuda_ipc/cuda_call.h"
@@ -26,10 +27,14 @@ namespace tutti {
 ///
 /// Freeing memory waits for the whole GPU, also for kernels of other communicators: so nothing is freed
 /// before the destructor, and nothing but pinned memory is allocated after start().
+///
+/// What the host reads and writes is memory of the process that is registered with CUDA, since
+/// cudaDeviceReset unmaps CUDA's own, whoever may be looking at it.
 class CudaGpuRank final : public GpuRank {
  public:
-  /// On the current device. `opened` and `allocations` outlive it.
-  CudaGpuRank(OpenedMemory& opened, const Allocations& allocations, const GpuRankOptions& options);
+  /// On the current device. `opened`, `allocations` and `ranks` outlive it.
+  CudaGpuRank(OpenedMemory& opened, const Allocations& allocations, RankList& ranks,
+              const GpuRankOptions& options);
   CudaGpuRank(const CudaGpuRank&) = delete;
   CudaGpuRank& operator=(const CudaGpuRank&) = delete;
   /// Without a finish() that succeeded, what a kernel may still use is left to the process's end.
@@ -57,6 +62,7 @@ class CudaGpuRank final : public GpuRank {
   void meetRegions() noexcept override;
 
   void stop() noexcept override;
+  bool isLost() const noexcept override;
   GpuReport report() const override;
   std::uint64_t finished() const override;
   bool hasFault() const override;
@@ -65,6 +71,10 @@ class CudaGpuRank final : public GpuRank {
   GpuMoved moved() const override;
   std::optional<std::pair<int, Descriptor>> unreceived() const override;
   bool finish(std::chrono::milliseconds limit) override;
+  void close() noexcept override;
+
+  /// See Accelerator::activity(). Any thread.
+  Accelerator::Activity activity();
 
  private:
   /// What kernels use, and what waits for them.
@@ -78,6 +88,8 @@ class CudaGpuRank final : public GpuRank {
     TaskLists lists;
     CudaLinks links;
     PeerRegions regions;
+    /// After a reset: leaves what CUDA has ended alone.
+    void abandon() noexcept;
   };
   CudaControl& control() const { return *reinterpret_cast<CudaControl*>(parts_->control.get()); }
   CudaRank* rank() const { return reinterpret_cast<CudaRank*>(parts_->rank.get()); }
@@ -93,7 +105,10 @@ class CudaGpuRank final : public GpuRank {
                      std::size_t blocks) const;
   bool isIdle() const;
   bool isDone();
+  void closePeers();
   void noteFailure(const std::string& text);
+  void requireNotLost() const;
+  std::string lossInWords() const;
   void copyToDevice(void* to, const void* from, std::size_t bytes) const;
   void readBack(void* to, const void* from, std::size_t bytes) const;
 
@@ -105,7 +120,11 @@ class CudaGpuRank final : public GpuRank {
   std::atomic<bool> has_failed_ = false;  ///< release, after failure_ was written once
   std::string failure_;
   bool is_finished_ = false;
+  bool is_closed_ = false;
+  std::atomic<bool> has_started_ = false;
+  mutable std::atomic<bool> is_lost_ = false;  ///< known to be; it stays so
   std::atomic<bool> is_wake_refused_ = false;  ///< CUDA takes no host function into graphs
+  std::optional<RankList::Place> place_;       ///< last: others may ask from here on
 };
 
 }  // namespace tutti

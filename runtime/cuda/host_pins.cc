@@ -18,18 +18,7 @@ void HostPins::pin(void* address, std::size_t bytes) {
     ++found->second.users;
     return;
   }
-  checkCuda(cudaHostRegister(address, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped),
-            fmt::format("cudaHostRegister of {} bytes", bytes),
-            "Host memory that GPUs use must be lockable: see the limits of the container and `ulimit -l`");
-  void* as_seen_by_gpu = nullptr;
-  const cudaError_t error = cudaHostGetDevicePointer(&as_seen_by_gpu, address, 0);
-  if (!succeeded(error) || as_seen_by_gpu != address) {
-    succeeded(cudaHostUnregister(address));
-    throw Error(ncclUnhandledCudaError,
-                fmt::format("this GPU does not see host memory at its own address (cudaHostGetDevicePointer: "
-                            "{}), which Tutti needs",
-                            inWords(error)));
-  }
+  registerHostMemory(address, bytes, "links");
   pieces_.emplace(address, Piece{.bytes = bytes, .users = 1});
 }
 

@@ -44,6 +44,8 @@ class PeerRegions {
   void meet(bool is_idle);
   /// Closes all that was mapped.
   void close();
+  /// After a reset of the device, which has ended what is CUDA's.
+  void abandon() noexcept { table_.get_deleter().is_registered = false; }
 
   /// The peers of rank < 64 that work in place on what a task lends by address, and by region.
   struct Loans {

@@ -37,4 +37,11 @@ void TaskLists::launched(List& list, cudaStream_t stream, bool is_captured) {
   if (!is_captured) checkCuda(cudaEventRecord(list.done.get(), stream), "cudaEventRecord");
 }
 
+void TaskLists::abandon() noexcept {
+  for (const auto& list : lists_) {
+    list->memory.get_deleter().is_registered = false;
+    static_cast<void>(list->done.release());
+  }
+}
+
 }  // namespace tutti

@@ -33,6 +33,9 @@ class TaskLists {
   /// After the launch that reads it.
   static void launched(List& list, cudaStream_t stream, bool is_captured);
 
+  /// After a reset of the device, which has ended what is CUDA's.
+  void abandon() noexcept;
+
  private:
   std::vector<std::unique_ptr<List>> lists_;
 };

@@ -59,6 +59,10 @@ void WorkOrder::endAfterFailure(cudaStream_t stream) noexcept {
   if (!isRecorded() && !isRecorded()) is_lost_ = true;
 }
 
+void WorkOrder::abandon() noexcept {
+  for (OwnedEvent* event : {&last_, &inside_, &fork_}) static_cast<void>(event->release());
+}
+
 void WorkOrder::join(cudaStream_t before, cudaStream_t after) {
   if (before == after) return;
   checkCuda(cudaEventRecord(fork_.get(), before), "cudaEventRecord");

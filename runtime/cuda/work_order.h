@@ -31,6 +31,9 @@ class WorkOrder {
   /// recorded, the rank's work is never done.
   void endAfterFailure(cudaStream_t stream) noexcept;
 
+  /// After a reset of the device, which has ended the events.
+  void abandon() noexcept;
+
   /// What is queued on `after` from now on waits for what is queued on `before` by now.
   void join(cudaStream_t before, cudaStream_t after);
 

@@ -121,6 +121,7 @@ void TestRank::start() {
 
 void TestRank::finish() {
   require(gpu_->finish(std::chrono::seconds(30)), "kernels still run");
+  gpu_->close();
   barrier();
 }
 

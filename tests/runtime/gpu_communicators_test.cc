@@ -183,6 +183,16 @@ TEST(Gpus, WithoutOneTheDriverSaysWhy) {
   }
 }
 
+TEST(Gpus, WithoutOneHostMemoryIsUsedAndWhyIsToldOnce) {
+  const auto result =
+      alone({"threads-on-host"}, onGpus(0, {{"TUTTI_DEVICE", "auto"}, {"NCCL_DEBUG", "INFO"}}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const std::string words = "communicators work on host memory: ";
+  const auto at = result.err.find(words);
+  ASSERT_NE(at, std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find(words, at + 1), std::string::npos) << result.err;
+}
+
 TEST(Gpus, MemoryThatDoesNotSufficeIsToldToAll) {
   if (machineGpus() != 0) GTEST_SKIP() << kInjected;
   RankGroup ranks(
@@ -228,6 +238,39 @@ TEST(Gpus, ARankWhoseGpuFailedIsNamed) {
     expectSays(result, "the GPU of rank 1 (pid ");
     expectSays(result, "cudaErrorLaunchFailure");
   }
+}
+
+TEST(Gpus, TheEndOfOneDoesNotWaitForKernelsOfAnother) {
+  if (!hasGpus(2)) GTEST_SKIP() << kTooFew;
+  // The kernel gives up, so a wait in vain ends.
+  const auto result = alone({"destroy-beside"}, onGpus(2, {{"TUTTI_TIMEOUT", "20"}}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+TEST(Gpus, NothingStaysOfManyCommunicators) {
+  if (!hasGpus(2)) GTEST_SKIP() << kTooFew;
+  const auto result = alone({"many", "100"}, onGpus(2));
+  EXPECT_EQ(result.exit_code, 0) << result.err << result.out;
+}
+
+TEST(Gpus, AResetOfTheDeviceIsFoundByWhateverCallComesNext) {
+  if (!hasGpus(2)) GTEST_SKIP() << kTooFew;
+  const auto result = alone({"reset-threads"}, onGpus(2));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+TEST(Gpus, AResetOfTheDeviceEndsNoProcess) {
+  for (const int hosts : {1, 2}) {
+    for (const char* call : {"allReduce", "destroy"}) {
+      SCOPED_TRACE(std::to_string(hosts) + " hosts, " + call);
+      expectSuccess(group(2, {"reset", call}, onGpus(2), hosts).wait());
+    }
+  }
+}
+
+TEST(Gpus, AResetOfTheDeviceUnderTheEyesOfOthers) {
+  const auto result = alone({"reset-looking"}, onGpus(1));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
 TEST(Gpus, AKilledRankIsNamed) {

@@ -111,6 +111,15 @@ void refuse(Comm& comm) {
     require(std::string(error.what()).starts_with("barrier() serves communicators on host memory only"),
             error.what());
   }
+  void* handle = nullptr;
+  expectRefusal(ncclCommRegister(comm.handle(), good.data(), SIZE_MAX, &handle),
+                "go beyond the end of the address space");
+  void* memory = nullptr;
+  require(ncclMemAlloc(&memory, SIZE_MAX) == ncclUnhandledCudaError && memory == nullptr,
+          "ncclMemAlloc(SIZE_MAX)");
+  const std::string said = ncclGetLastError(nullptr);
+  require(said.find("for ncclMemAlloc: out of memory") != std::string::npos, said);
+  require(said.find("Ask for less") != std::string::npos, said);
   ncclRedOp_t scaled{};
   tutti::check(ncclRedOpCreatePreMulSum(&scaled, host.data(), ncclFloat, ncclScalarDevice, comm.handle()));
   expectRefusal(ncclAllReduce(good.data(), good.data(), 100, ncclFloat, scaled, comm.handle(), nullptr),
@@ -288,6 +297,17 @@ void leaveFirstGpu() {
   require(!tutti::test::isUsed(0), "GPU 0 was used");
 }
 
+/// Ranks as threads, where there is no GPU.
+void runThreadsOnHost() {
+  for (const std::string& error : tutti::test::runRanks(3, [](Comm& comm) {
+         float value = 1;
+         comm.allReduce(&value, &value, 1, ncclSum);
+         require(value == 3, "wrong sum");
+       })) {
+    require(error.empty(), error);
+  }
+}
+
 /// Ranks as threads, each with a GPU.
 void runThreads(int nranks) {
   tutti::test::useGpuMemory();
@@ -307,7 +327,12 @@ void runThreads(int nranks) {
 void run(const std::string& what, const std::string& argument) {
   if (what == "drive-all") return driveAll(std::stoi(argument));
   if (what == "threads") return runThreads(std::stoi(argument));
+  if (what == "threads-on-host") return runThreadsOnHost();
   if (what == "leave-first") return leaveFirstGpu();
+  if (what == "reset-threads") return tutti::test::resetDeviceInThreads();
+  if (what == "reset-looking") return tutti::test::resetWhileOthersLook();
+  if (what == "destroy-beside") return tutti::test::destroyBesideAKernel();
+  if (what == "many") return tutti::test::makeAndDestroyMany(std::stoi(argument));
   if (what == "destroy-queued") return tutti::test::destroyWhileQueued();
   int devices = 0;
   // Also makes the process use CUDA. Where there is no GPU, the communicator says so.
@@ -346,6 +371,7 @@ void run(const std::string& what, const std::string& argument) {
     if (comm.rank() != 0) ::pause();
     return;
   }
+  if (what == "reset") return tutti::test::resetDevice(comm, argument);
   if (what == "abort") return abortWhileWaiting(comm);
   throw std::runtime_error("what is " + what + "?");
 }

@@ -66,6 +66,7 @@ class FakeGpus final : public Accelerator {
   void pin(void*, std::size_t) override {}
   void unpin(void*) noexcept override {}
   std::unique_ptr<GpuRank> makeRank(const GpuRankOptions&) override { throw std::logic_error("no kernels"); }
+  Activity activity() override { return Activity::none; }
 };
 
 }  // namespace tutti::test

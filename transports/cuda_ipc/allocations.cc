@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <iterator>
 
@@ -49,12 +50,14 @@ std::string ipcRemedy(cudaError_t error) {
 }
 
 void* Allocations::allocate(std::size_t bytes) {
-  const std::size_t rounded = (bytes + kGranularity - 1) / kGranularity * kGranularity;
+  std::size_t rounded = (std::max<std::size_t>(bytes, 1) + kGranularity - 1) / kGranularity * kGranularity;
+  if (rounded < bytes) rounded = bytes;  // more than there can be
   Block block{.memory = allocateDevice(rounded, "ncclMemAlloc", "Ask for less, or free memory"),
               .bytes = rounded};
   void* address = block.memory.get();
   const std::scoped_lock lock(mutex_);
-  blocks_.emplace(reinterpret_cast<std::uintptr_t>(address), std::move(block));
+  // One that a reset of the device has freed may have had the address.
+  blocks_.insert_or_assign(reinterpret_cast<std::uintptr_t>(address), std::move(block));
   return address;
 }
 
@@ -62,7 +65,7 @@ bool Allocations::free(void* address) {
   decltype(blocks_)::node_type block;  // freed outside of the lock, since that waits for the device
   const std::scoped_lock lock(mutex_);
   block = blocks_.extract(reinterpret_cast<std::uintptr_t>(address));
-  return !block.empty();
+  return !block.empty() && !isGone(address, block.mapped().memory.get_deleter().id);
 }
 
 std::pair<const std::byte*, std::size_t> Allocations::find(const void* address) const {
@@ -71,7 +74,7 @@ std::pair<const std::byte*, std::size_t> Allocations::find(const void* address) 
   const auto after = blocks_.upper_bound(at);
   if (after == blocks_.begin()) return {};
   const auto& [begin, block] = *std::prev(after);
-  if (at - begin >= block.bytes) return {};
+  if (at - begin >= block.bytes || isGone(block.memory.get(), block.memory.get_deleter().id)) return {};
   return {block.memory.get(), block.bytes};
 }
 

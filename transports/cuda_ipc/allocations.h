@@ -38,7 +38,8 @@ class Allocations {
 
   /// On the current device.
   void* allocate(std::size_t bytes);
-  /// False for what allocate() did not return. Waits for the device, as cudaFree does.
+  /// False for what allocate() did not return, or cudaDeviceReset has freed. Waits for the device, as
+  /// cudaFree does.
   bool free(void* address);
 
   /// Whether GPUs with peer access, and with IPC other processes, reach the memory: it is cudaMalloc's. False

@@ -1,9 +1,12 @@
 #include "transports/cuda_ipc/cuda_call.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
+#include <cerrno>
 #include <cstring>
 
+#include "transports/cuda_ipc/driver.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -48,6 +51,15 @@ CurrentDevice::~CurrentDevice() {
   if (before_ >= 0) succeeded(cudaSetDevice(before_));
 }
 
+void DeviceMemoryDeleter::operator()(void* memory) const noexcept {
+  if (!isGone(memory, id)) succeeded(cudaFree(memory));
+}
+
+void PinnedMemoryDeleter::operator()(void* memory) const noexcept {
+  if (is_registered) succeeded(cudaHostUnregister(memory));
+  ::munmap(memory, bytes);
+}
+
 OwnedDeviceMemory<std::byte> allocateDevice(std::size_t bytes, std::string_view what,
                                             std::string_view remedy) {
   void* memory = nullptr;
@@ -62,15 +74,36 @@ OwnedDeviceMemory<std::byte> allocateDevice(std::size_t bytes, std::string_view 
               is_known ? fmt::format("{} of {} bytes are free on this GPU. {}", free_bytes, all_bytes, remedy)
                        : std::string(remedy));
   }
-  return OwnedDeviceMemory<std::byte>(static_cast<std::byte*>(memory));
+  return {static_cast<std::byte*>(memory), DeviceMemoryDeleter{.id = allocationId(memory)}};
+}
+
+void registerHostMemory(void* address, std::size_t bytes, std::string_view what) {
+  checkCuda(cudaHostRegister(address, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped),
+            fmt::format("cudaHostRegister of {} bytes for {}", bytes, what),
+            "Host memory that GPUs use must be lockable: see the limits of the container and `ulimit -l`");
+  void* as_seen_by_gpu = nullptr;
+  const cudaError_t error = cudaHostGetDevicePointer(&as_seen_by_gpu, address, 0);
+  if (succeeded(error) && as_seen_by_gpu == address) return;
+  succeeded(cudaHostUnregister(address));
+  throw Error(ncclUnhandledCudaError,
+              fmt::format("this GPU does not see host memory at its own address (cudaHostGetDevicePointer: "
+                          "{}), which Tutti needs",
+                          inWords(error)));
 }
 
 OwnedPinnedMemory<std::byte> allocatePinned(std::size_t bytes, std::string_view what) {
-  void* memory = nullptr;
-  checkCuda(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable | cudaHostAllocMapped),
-            fmt::format("cudaHostAlloc of {} bytes for {}", bytes, what));
-  std::memset(memory, 0, bytes);
-  return OwnedPinnedMemory<std::byte>(static_cast<std::byte*>(memory));
+  // Shared with children: memory that is copied at the first write after fork() would no longer be the GPU's.
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    const int error = errno;
+    throw Error(ncclSystemError, fmt::format("mmap of {} bytes for {}: {} (errno {})", bytes, what,
+                                             std::strerror(error), error));
+  }
+  OwnedPinnedMemory<std::byte> owned(static_cast<std::byte*>(memory),
+                                     PinnedMemoryDeleter{.bytes = bytes, .is_registered = false});
+  registerHostMemory(memory, bytes, what);
+  owned.get_deleter().is_registered = true;
+  return owned;
 }
 
 OwnedStream makeStream() {

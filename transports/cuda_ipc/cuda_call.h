@@ -3,6 +3,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <string>
@@ -58,11 +60,18 @@ class RelaxedCapture {
 };
 
 /// Owners. Their functions that make one work on the current device and throw Error.
+///
+/// cudaDeviceReset ends what a process has on a GPU. Streams and events of then are not to be touched any
+/// more, not even to be destroyed: their owners have to release() them. Memory knows by itself.
 struct DeviceMemoryDeleter {
-  void operator()(void* memory) const noexcept { succeeded(cudaFree(memory)); }
+  std::uint64_t id = 0;  ///< see allocationId(): another one's address is not to be freed
+  void operator()(void* memory) const noexcept;
 };
+/// Pages of the process, not of CUDA: they can be read after a reset.
 struct PinnedMemoryDeleter {
-  void operator()(void* memory) const noexcept { succeeded(cudaFreeHost(memory)); }
+  std::size_t bytes = 0;
+  bool is_registered = true;  ///< else a reset has ended that
+  void operator()(void* memory) const noexcept;
 };
 struct StreamDeleter {
   void operator()(cudaStream_t stream) const noexcept { succeeded(cudaStreamDestroy(stream)); }
@@ -81,6 +90,8 @@ using OwnedEvent = std::unique_ptr<CUevent_st, EventDeleter>;
 OwnedDeviceMemory<std::byte> allocateDevice(
     std::size_t bytes, std::string_view what,
     std::string_view remedy = "Free memory, or lower TUTTI_SLOT_BYTES, TUTTI_SLOTS or TUTTI_LANES");
+/// Lets all GPUs use host memory by its address, until cudaHostUnregister. Throws Error.
+void registerHostMemory(void* address, std::size_t bytes, std::string_view what);
 /// Host memory that all GPUs can use by its address, all zero.
 OwnedPinnedMemory<std::byte> allocatePinned(std::size_t bytes, std::string_view what);
 /// Not ordered with the default stream.

@@ -41,6 +41,8 @@ class CudaLinks {
   bool confirm(int peer) const;
   void disconnect(int peer);
   void disconnectAll();
+  /// After a reset of the device, which has ended what is CUDA's. Memory knows by itself.
+  void abandon() noexcept { static_cast<void>(stream_.release()); }
 
   /// How this rank reaches a peer.
   enum class Reach : std::uint8_t {

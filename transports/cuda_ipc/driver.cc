@@ -71,6 +71,17 @@ std::uint64_t allocationId(const void* address) {
   return id;
 }
 
+bool isGone(const void* address, std::uint64_t id) {
+  const DriverFunctions& functions = driver();
+  if (functions.pointerGetAttribute == nullptr || id == 0) return false;
+  unsigned long long now = 0;
+  const auto at = reinterpret_cast<CUdeviceptr>(address);
+  const CUresult error = functions.pointerGetAttribute(&now, CU_POINTER_ATTRIBUTE_BUFFER_ID, at);
+  if (error == CUDA_SUCCESS) return now != id;
+  // What a broken GPU answers tells nothing about the memory.
+  return error == CUDA_ERROR_INVALID_VALUE || error == CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
 UniqueFd exportDmaBuf(int device, const void* address, std::size_t bytes, std::string* why_not) {
   const DriverFunctions& functions = driver();
   if (functions.deviceGetAttribute == nullptr || functions.memGetHandleForAddressRange == nullptr) {

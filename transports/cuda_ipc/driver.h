@@ -27,6 +27,11 @@ std::optional<DriverAllocation> askDriver(const void* address);
 /// freed. 0 where the driver does not tell.
 std::uint64_t allocationId(const void* address);
 
+/// Whether allocation `id`, which held `address`, is gone: it was freed, or cudaDeviceReset has ended all
+/// that the process had on its GPU. False where the driver does not tell, and for id 0. Any thread; needs no
+/// device, and takes no memory of one.
+bool isGone(const void* address, std::uint64_t id);
+
 /// A dma-buf of memory of that device; both ends on pages of the host. Where there is none, *why_not says
 /// why.
 UniqueFd exportDmaBuf(int device, const void* address, std::size_t bytes, std::string* why_not);

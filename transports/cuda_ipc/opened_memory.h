@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,14 +20,15 @@ class OpenedMemory {
   class Closer {
    public:
     Closer() = default;
-    Closer(OpenedMemory* owner, int device, const IpcHandle& handle)
-        : owner_(owner), device_(device), handle_(handle) {}
-    void operator()(std::byte* /*base*/) const noexcept { owner_->close(device_, handle_); }
+    Closer(OpenedMemory* owner, int device, const IpcHandle& handle, std::uint64_t id)
+        : owner_(owner), device_(device), handle_(handle), id_(id) {}
+    void operator()(std::byte* /*base*/) const noexcept { owner_->close(device_, handle_, id_); }
 
    private:
     OpenedMemory* owner_ = nullptr;
     int device_ = -1;
     IpcHandle handle_{};
+    std::uint64_t id_ = 0;
   };
   /// The base of the allocation, as `device` sees it, until the pointer's end.
   using Mapping = std::unique_ptr<std::byte, Closer>;
@@ -42,9 +44,10 @@ class OpenedMemory {
  private:
   struct Entry {
     std::byte* base = nullptr;
+    std::uint64_t id = 0;  ///< see allocationId(): cudaDeviceReset closes what is open
     int users = 0;
   };
-  void close(int device, const IpcHandle& handle) noexcept;
+  void close(int device, const IpcHandle& handle, std::uint64_t id) noexcept;
 
   std::mutex mutex_;
   std::map<std::pair<int, IpcHandle>, Entry> entries_;

@@ -1,8 +1,10 @@
 // What only a whole process shows about the emulated CUDA runtime: runtime_program SCENARIO [DIRECTORY].
 // Exits with 0 when all was as expected; says what was not.
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -139,7 +141,11 @@ void importingRank(const Mailbox& mailbox) {
   int* memory = nullptr;
   expectCode(openHandle(handle, &memory), cudaErrorMapBufferObjectFailed, "opening freed memory");
 
-  int* const last = imported(mailbox.take<cudaIpcMemHandle_t>("last"));
+  const auto last_handle = mailbox.take<cudaIpcMemHandle_t>("last");
+  int* last = imported(last_handle);
+  expectOk(cudaDeviceReset(), "cudaDeviceReset");
+  expectCode(cudaIpcCloseMemHandle(last), cudaErrorInvalidValue, "closing what a reset has closed");
+  last = imported(last_handle);
   const auto never_opened = mailbox.take<cudaIpcMemHandle_t>("never opened");
   const auto owner = mailbox.take<pid_t>("pid");
   mailbox.put("last opened", 1);
@@ -237,9 +243,20 @@ void leaveKernelRunning(const std::string& /*directory*/) {
 void resetDevice(const std::string& /*directory*/) {
   cudaStream_t stream = nullptr;
   expectOk(cudaStreamCreate(&stream), "cudaStreamCreate");
+  cudaEvent_t event = nullptr;
+  expectOk(cudaEventCreate(&event), "cudaEventCreate");
+  void* pinned = nullptr;
+  expectOk(cudaMallocHost(&pinned, 4096), "cudaMallocHost");
+  static char own[4096];
+  expectOk(cudaHostRegister(own, sizeof(own), cudaHostRegisterMapped), "cudaHostRegister");
   int* const word = allocateWords(1);
   storeWord<<<1, 1, 0, cudaStreamPerThread>>>(word, 1);
   expectOk(cudaDeviceReset(), "cudaDeviceReset");
+  unsigned char resident = 0;
+  expect(::mincore(pinned, 4096, &resident) == -1 && errno == ENOMEM, "pinned memory is unmapped");
+  own[0] = 1;
+  expectCode(cudaHostUnregister(own), cudaErrorHostMemoryNotRegistered, "what was registered");
+  expectCode(cudaEventQuery(event), cudaErrorInvalidResourceHandle, "an event from before the reset");
   expectCode(cudaStreamSynchronize(stream), cudaErrorInvalidResourceHandle, "a stream from before the reset");
   expectCode(cudaFree(word), cudaErrorInvalidValue, "memory from before the reset");
   int* const fresh = allocateWords(1);

@@ -10,6 +10,7 @@
 #include "tools/cuda_emulator/runtime/device_properties.h"
 #include "tools/cuda_emulator/runtime/error.h"
 #include "tools/cuda_emulator/runtime/handles.h"
+#include "tools/cuda_emulator/runtime/ipc.h"
 #include "tools/cuda_emulator/runtime/memory.h"
 #include "tools/cuda_emulator/runtime/thread_state.h"
 
@@ -102,6 +103,7 @@ cudaError_t cudaDeviceReset() {
   return callAnyway([] {
     captures().requireNoneCapturing(currentDevice());
     currentDevice().streams().synchronize();
+    closeImportsOf(currentDevice());
     freeAllOf(currentDevice());
     forgetHandlesOf(currentDevice());
     currentDevice().reset();

@@ -44,6 +44,7 @@ struct Imports {
   struct Import {
     std::byte* base = nullptr;
     int count = 0;
+    int device = 0;  ///< that opened it first
   };
   std::map<Key, Import> open;
 };
@@ -138,7 +139,7 @@ std::byte* importMemory(const cudaIpcMemHandle_t& handle, unsigned flags) {
     return found->second.base;
   }
   auto* const base = map(ticket);
-  opened.open[key] = {base, 1};
+  opened.open[key] = {base, 1, currentDevice().index()};
   return base;
 }
 
@@ -152,6 +153,16 @@ void closeImport(void* base) {
   if (const auto allocation = memoryMap().find(base)) device(allocation->device).streams().synchronize();
   memoryMap().remove(base, {MemoryKind::imported});
   opened.open.erase(found);
+}
+
+void closeImportsOf(const Device& device) {
+  auto& opened = imports();
+  const std::lock_guard lock(opened.mutex);
+  std::erase_if(opened.open, [&](const auto& entry) {
+    if (entry.second.device != device.index()) return false;
+    memoryMap().remove(entry.second.base, {MemoryKind::imported});
+    return true;
+  });
 }
 
 }  // namespace tutti::emulator

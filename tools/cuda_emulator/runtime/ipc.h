@@ -5,6 +5,8 @@
 
 #include <cstddef>
 
+#include "tools/cuda_emulator/runtime/device.h"
+
 namespace tutti::emulator {
 
 /// For the allocation that `address` lies in; only cudaMalloc's can be shared. Throws CudaError.
@@ -14,5 +16,7 @@ cudaIpcMemHandle_t exportMemory(const void* address);
 std::byte* importMemory(const cudaIpcMemHandle_t& handle, unsigned flags);
 /// One count less; with the last, the mapping goes. Throws cudaErrorInvalidValue.
 void closeImport(void* base);
+/// All that `device` has opened: for its reset.
+void closeImportsOf(const Device& device);
 
 }  // namespace tutti::emulator

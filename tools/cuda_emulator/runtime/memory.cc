@@ -34,6 +34,11 @@ std::byte* allocatePaid(Device& device, std::size_t bytes, MemoryKind kind,
   }
 }
 
+/// All of them may use host memory.
+void waitForAllDevices() {
+  for (int index = 0; index < deviceCount(); ++index) device(index).streams().synchronize();
+}
+
 /// The allocation's mapping goes with its last owner, which may be work that is under way.
 void giveBack(const Allocation& allocation) {
   if (paidByDevice(allocation.kind)) device(allocation.device).giveMemory(allocation.bytes);
@@ -75,7 +80,7 @@ void freePinned(void* base) {
   if (base == nullptr) return;
   const auto found = memoryMap().find(base);
   require(found && found->kind == MemoryKind::pinned && found->base == base, cudaErrorInvalidValue);
-  for (int index = 0; index < deviceCount(); ++index) device(index).streams().synchronize();
+  waitForAllDevices();
   require(memoryMap().remove(base, {MemoryKind::pinned}).has_value(), cudaErrorInvalidValue);
 }
 
@@ -92,12 +97,14 @@ void registerHost(void* base, std::size_t bytes, unsigned flags) {
 
 void unregisterHost(void* base) {
   require(base != nullptr, cudaErrorInvalidValue);
+  const auto found = memoryMap().find(base);
+  if (found && found->kind == MemoryKind::registered) waitForAllDevices();
   require(memoryMap().remove(base, {MemoryKind::registered}).has_value(), cudaErrorHostMemoryNotRegistered);
 }
 
 void freeAllOf(Device& device) {
   for (const auto& allocation : memoryMap().ofDevice(device.index())) {
-    if (allocation.kind == MemoryKind::variable) continue;
+    if (allocation.kind == MemoryKind::variable || allocation.kind == MemoryKind::imported) continue;
     if (memoryMap().remove(allocation.base, {allocation.kind})) giveBack(allocation);
   }
 }

@@ -24,9 +24,10 @@ void freePinned(void* base);
 void freePool(void* base);
 
 void registerHost(void* base, std::size_t bytes, unsigned flags);
+/// Once nothing on any device is under way.
 void unregisterHost(void* base);
 
-/// Frees all that was allocated on `device`.
+/// Frees all that was allocated on `device`, and forgets what was registered there.
 void freeAllOf(Device& device);
 
 cudaPointerAttributes attributesOf(const void* address);
