@@ -68,6 +68,11 @@ TEST(NcclPrograms, OneGpuIsEnough) {
 }
 
 TEST(NcclPrograms, HalfPrecisionAndLossScaling) { succeedsByFile("half_sgd", 4); }
+TEST(NcclPrograms, ProcessesWithSeveralGpusEach) {
+  const ScratchDirectory directory;
+  succeeds("devices_per_process", 6, 2, directory.path() + "/id");
+}
+TEST(NcclPrograms, RowsAndColumnsBySplit) { succeedsByFile("split_grid", 6); }
 TEST(NcclPrograms, KMeansOnEightGpus) { succeedsByFile("kmeans", 8); }
 TEST(NcclPrograms, GraphOfATrainingStep) { succeedsByFile("graph_step", 3); }
 TEST(NcclPrograms, BucketsOnSeveralStreams) { succeedsByFile("buckets", 3); }
