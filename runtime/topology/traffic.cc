@@ -90,7 +90,7 @@ class HostFlows {
   std::vector<Flow> hierarchical() {
     const double local = static_cast<double>(seats_.size());
     const double hosts = static_cast<double>(cluster_.hosts.size());
-    const double between = (hosts == 2 ? 1 : 2 * (hosts - 1) / hosts) / local;
+    const double between = 2 * (hosts - 1) / hosts / local;
     for (std::size_t from = 0; from < seats_.size(); ++from) {
       for (std::size_t to = 0; to < seats_.size(); ++to) {
         if (from != to) add(seats_[from], seats_[to], 2 / local);

@@ -142,9 +142,18 @@ TEST(ClusterSearch, RanksThatShareACacheAreNeighbours) {
   EXPECT_EQ(result.channels.at(0).ring, std::vector<int>({1, 3, 0, 2, 5, 4}));
 }
 
-/// A DGX whose last card is missing.
-Topology withoutLastCard(Topology topology) {
-  const int port = topology.all(TopologyKind::net).back();
+TEST(ClusterSearch, CachesOrderRanksInsideTheirNodeOnly) {
+  Cluster cluster = clusterOf(test::pcieOnly4(), TopologyKind::numa_node, 1);
+  const std::vector<int> numa = cluster.shapes[0].seats;
+  cluster.shapes[0].seats = {numa[0], numa[1], numa[0], numa[1], numa[0], numa[1]};
+  cluster.shapes[0].caches = {5, 4, 1, 3, 5, 2};
+  cluster.hosts[0].ranks = {0, 1, 2, 3, 4, 5};
+  const SearchResult result = searchCluster(cluster, {});
+  EXPECT_EQ(result.channels.at(0).ring, std::vector<int>({2, 0, 4, 5, 3, 1}));
+}
+
+Topology withoutFirstCard(Topology topology) {
+  const int port = topology.all(TopologyKind::net).front();
   const int card = topology.nodes[static_cast<std::size_t>(port)].parent;
   EXPECT_EQ(port, card + 1);
   topology.nodes.erase(topology.nodes.begin() + card, topology.nodes.begin() + port + 1);
@@ -155,10 +164,10 @@ Topology withoutLastCard(Topology topology) {
   return topology;
 }
 
-// Seven ports each: the host with eight gives one up, the channels keep to equal rails.
+// Seven ports each: the hosts with eight give one up, the first, which the other lacks.
 TEST(ClusterSearch, HostsOfDifferentShapesAgree) {
   Cluster cluster = clusterOf(test::dgxLike(), TopologyKind::gpu, 3);
-  const auto broken = std::make_shared<Topology>(withoutLastCard(test::dgxLike()));
+  const auto broken = std::make_shared<Topology>(withoutFirstCard(test::dgxLike()));
   cluster.shapes.push_back({broken, broken->all(TopologyKind::gpu), {}});
   cluster.hosts[1].shape = 1;
   const SearchResult result = searchCluster(cluster, {});
@@ -172,6 +181,7 @@ TEST(ClusterSearch, HostsOfDifferentShapesAgree) {
       return rails[shape][static_cast<std::size_t>(result.rings[shape].channels[c].net_in)];
     };
     EXPECT_EQ(rail(0), rail(1)) << "channel " << c;
+    EXPECT_NE(rail(0), 0);
   }
 }
 

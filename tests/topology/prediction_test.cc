@@ -73,6 +73,21 @@ TEST(Prediction, RingsOverTwoHosts) {
   expectBandwidth(predict(cluster, Collective::broadcast), "ring", 192, 192);
 }
 
+// Channels that cross NICs, the second host walked backwards: still what the search says, two of 12 / 2.2.
+TEST(Prediction, CrossingRingsOverTwoHosts) {
+  test::HostBuilder host;
+  for (int socket = 0; socket < 2; ++socket) {
+    const int bridge = host.bridge(host.numaNode("GenuineIntel", 6, 79), test::kGen3x16);
+    host.gpu(bridge, test::kGen3x16, 70);
+    host.nic(bridge, test::kGen3x16, 100000);
+  }
+  Cluster cluster = clusterOf(host.topology, TopologyKind::gpu, 2);
+  cluster.shapes.push_back(cluster.shapes[0]);  // so that both are looked at
+  cluster.hosts[1].shape = 1;
+  const double bus = 2 * 12 / 2.2;
+  expectBandwidth(predict(cluster, Collective::all_gather), "ring", bus * 4 / 3, bus);
+}
+
 // All-to-all over two hosts: each GPU sends 8 of 16 blocks by its port at 24.
 TEST(Prediction, AllToAllOverTwoHosts) {
   expectBandwidth(predict(clusterOf(test::dgxLike(), TopologyKind::gpu, 2), Collective::all_to_all), "direct",
