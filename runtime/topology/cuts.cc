@@ -167,8 +167,7 @@ std::vector<Cut> findCuts(const ChannelProblem& problem, const RouteRules& rules
     cuts.push_back(flow.narrowest(problem.ports, problem.places));
   }
   std::ranges::sort(cuts);
-  const auto repeated = std::ranges::unique(cuts);
-  cuts.erase(repeated.begin(), repeated.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
   const std::vector<int> least_uses = leastUses(problem);
   std::ranges::stable_sort(cuts, {}, [&](const Cut& cut) { return width(problem, least_uses, cut); });
   return cuts;
