@@ -91,8 +91,10 @@ void addNvlinks(Topology& topology, const AssumedNvlinks& assumed, const std::st
   if (gpus.empty()) throw std::invalid_argument("--assume-nvlink: " + host + " has no GPUs");
   if (!topology.nvlinks.empty())
     throw std::invalid_argument("--assume-nvlink: " + host + " lists NVLinks itself; leave the option out");
+  std::vector<AssumedNvlinks::Pair> nodes;
   for (const AssumedNvlinks::Pair& pair : assumed.pairs)
-    addBothWays(topology, gpuOf(topology, pair.a, host), gpuOf(topology, pair.b, host), pair.count);
+    nodes.push_back({gpuOf(topology, pair.a, host), gpuOf(topology, pair.b, host), pair.count});
+  for (const AssumedNvlinks::Pair& pair : nodes) addBothWays(topology, pair.a, pair.b, pair.count);
   if (assumed.per_gpu_to_switch == 0) return;
   const int nvswitch = static_cast<int>(topology.nodes.size());
   topology.nodes.push_back({.kind = TopologyKind::nvswitch});

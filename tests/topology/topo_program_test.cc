@@ -1,0 +1,191 @@
+// tutti-topo as its users run it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/topology/graph_xml.h"
+#include "runtime/topology/hwloc_xml.h"
+#include "runtime/topology/nccl_xml.h"
+#include "tests/harness/command.h"
+#include "tests/harness/scratch_directory.h"
+#include "tests/topology/builders.h"
+
+namespace tutti::test {
+namespace {
+
+using nlohmann::json;
+
+const std::string kRoot = TUTTI_SOURCE_DIR "/";
+const std::string kData = kRoot + "tests/topology/data/";
+
+std::string contentOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file) << path;
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+CommandResult topo(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "tutti-topo");
+  return runCommand(std::move(arguments));
+}
+
+/// Files list NVLinks by their ends.
+Topology inOrder(Topology topology) {
+  std::ranges::sort(topology.nvlinks, {},
+                    [](const NvLinks& links) { return std::pair(links.from, links.to); });
+  return topology;
+}
+
+TEST(Topo, TheInputsAreTheHostsThatTestsBuild) {
+  const std::pair<const char*, Topology> inputs[] = {{"dgx", dgxLike()},
+                                                     {"nvlink_mesh", nvlinkMesh4()},
+                                                     {"cube_mesh", cubeMesh8()},
+                                                     {"pcie", pcieOnly4()},
+                                                     {"laptop", laptop()}};
+  for (const auto& [name, built] : inputs) {
+    const TopologyFile file = readTopologyFile(kData + name + ".xml");
+    ASSERT_EQ(file.hosts.size(), 1) << name;
+    EXPECT_TRUE(inOrder(file.hosts.front()) == inOrder(built)) << name;
+  }
+}
+
+TEST(Topo, MakesTheFilesOfTheTree) {
+  std::istringstream list(contentOf(kData + "made.txt"));
+  int count = 0;
+  for (std::string line; std::getline(list, line);) {
+    if (line.starts_with("#")) continue;
+    std::istringstream words(line);
+    std::string file;
+    words >> file;
+    std::vector<std::string> arguments;
+    for (std::string word; words >> word;)
+      arguments.push_back(word.starts_with("tests/") ? kRoot + word : word);
+    EXPECT_EQ(topo(arguments).out, contentOf(kRoot + file)) << file << ": see tests/topology/remake";
+    ++count;
+  }
+  EXPECT_GT(count, 10);
+}
+
+TEST(Topo, WritesTheXmlThatItReads) {
+  for (const char* name : {"dgx", "nvlink_mesh", "cube_mesh", "pcie", "laptop"}) {
+    const std::string path = kData + name + ".xml";
+    EXPECT_EQ(topo({"--input", path, "--format", "xml"}).out, contentOf(path)) << name;
+  }
+}
+
+TEST(Topo, WritesGraphFiles) {
+  const CommandResult result = topo({"--input", kData + "dgx.xml", "--format", "xml", "--rings", "--trees"});
+  const Topology host = dgxLike();
+  const std::vector<ChannelGraph> graphs =
+      readGraphXml(result.out, "graph.xml", host, host.all(TopologyKind::gpu));
+  ASSERT_EQ(graphs.size(), 2) << result.err;
+  EXPECT_EQ(graphs[0].pattern, ChannelPattern::ring);
+  EXPECT_FALSE(graphs[0].channels.empty());
+}
+
+TEST(Topo, JsonHoldsAllSections) {
+  const CommandResult result = topo({"--input", kData + "pcie.xml", "--hosts", "3", "--format", "json"});
+  const json document = json::parse(result.out, nullptr, false);
+  ASSERT_FALSE(document.is_discarded()) << result.err;
+  EXPECT_EQ(document.at("format"), 1);
+  EXPECT_EQ(document.at("hosts").size(), 3);
+  EXPECT_EQ(document.at("hosts").at(2), (json{{"name", "pcie-2"}, {"shape", 0}, {"ranks", {8, 9, 10, 11}}}));
+  ASSERT_EQ(document.at("shapes").size(), 1);
+  const json& shape = document.at("shapes").at(0);
+  EXPECT_EQ(shape.at("nodes").size(), pcieOnly4().nodes.size());
+  EXPECT_EQ(shape.at("seats").size(), 4);
+  EXPECT_EQ(shape.at("matrix").at("classes").at(0).at(1), "PIX");
+  EXPECT_EQ(shape.at("matrix").at("classes").at(0).at(2), "SYS");
+  EXPECT_EQ(document.at("channels").at(0).at("ring").size(), 12);
+  EXPECT_EQ(document.at("channels").at(0).at("trees").at(1).size(), 12);
+  EXPECT_EQ(document.at("bandwidth").size(), 8);
+  EXPECT_FALSE(document.at("findings").empty());
+}
+
+TEST(Topo, CheckAndCompareEndWithOneWhereThereIsSomething) {
+  EXPECT_EQ(topo({"--input", kData + "dgx.xml", "--check"}).exit_code, 0);
+  EXPECT_EQ(topo({"--input", kData + "worn.xml", "--check"}).exit_code, 1);
+  EXPECT_EQ(topo({"--input", kData + "worn.xml"}).exit_code, 0);
+  const CommandResult same = topo({"--compare", kData + "pcie.xml", kData + "pcie.xml"});
+  EXPECT_EQ(same.exit_code, 0);
+  EXPECT_EQ(same.out, "pcie and pcie are alike.\n");
+  const CommandResult differs =
+      topo({"--compare", kData + "pcie.xml", kData + "worn.xml", "--format", "json"});
+  EXPECT_EQ(differs.exit_code, 1);
+  EXPECT_EQ(json::parse(differs.out).at("differences").size(), 4);
+}
+
+TEST(Topo, ShowsThisMachine) {
+  const CommandResult text = topo({});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_NE(text.out.find("NUMA node"), std::string::npos) << text.out;
+  for (const char* format : {"json", "dot", "svg", "xml"}) {
+    const CommandResult result = topo({"--format", format});
+    EXPECT_EQ(result.exit_code, 0) << format << ": " << result.err;
+    EXPECT_FALSE(result.out.empty()) << format;
+  }
+  // What is written of it is read to the same picture of it.
+  const ScratchDirectory scratch;
+  const std::string dump = scratch.path() + "/dump.xml";
+  EXPECT_EQ(topo({"--format", "xml", "--output", dump}).exit_code, 0);
+  EXPECT_EQ(readNcclXml(topo({"--format", "xml"}).out, "again").hosts, readTopologyFile(dump).hosts);
+}
+
+TEST(Topo, AssumesNvlinksThatAFileLeavesOut) {
+  const CommandResult result =
+      topo({"--input", kData + "pcie.xml", "--assume-nvlink", "0-1:4,2-3:2", "--matrix"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("GPU0     X   NV4"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("GPU3   SYS   SYS   NV2     X"), std::string::npos) << result.out;
+}
+
+struct Refused {
+  std::vector<std::string> arguments;
+  std::string words;
+};
+
+TEST(Topo, RefusesInWords) {
+  const std::string pcie = kData + "pcie.xml";
+  const std::vector<Refused> cases = {
+      {{"--hosts", "0"}, "--hosts"},
+      {{"--format", "png"}, "png"},
+      {{"--cross-nic", "3"}, "--cross-nic"},
+      {{"--p2p-level", "FAR"}, "--p2p-level FAR: expected LOC, NVL, PIX, PXB, PHB or SYS"},
+      {{"--compare", pcie}, "--compare"},
+      {{"--compare", pcie, pcie, "--matrix"},
+       "--compare takes its two files and no --input, --hosts or section"},
+      {{"--compare", pcie, pcie, "--format", "svg"}, "--compare has the formats text and json"},
+      {{"--input", pcie, "--format", "svg", "--rings"}, "a picture has no sections"},
+      {{"--input", pcie, "--format", "xml", "--check"}, "--format xml holds the topology"},
+      {{"--input", pcie, "--ranks", "5"}, "--ranks 5: pcie has 4 GPUs only; there is one rank per GPU"},
+      {{"--input", pcie, "--assume-nvlink", "0-9:4"}, "--assume-nvlink: pcie has no GPU 9; it has 4 GPUs"},
+      {{"--input", kData + "none.xml"}, "none.xml"},
+      {{"--input", kData + "made.txt"}, "made.txt:1: "},
+      {{"--input", pcie, "--output", "/nowhere/file"},
+       "/nowhere/file cannot be written: No such file or directory"},
+      {{"stray"}, "stray"},
+  };
+  for (const Refused& refused : cases) {
+    const CommandResult result = topo(refused.arguments);
+    EXPECT_EQ(result.exit_code, 2) << refused.words << result.out;
+    EXPECT_EQ(result.out, "") << refused.words;
+    EXPECT_NE(result.err.find(refused.words), std::string::npos)
+        << refused.words << " expected, got: " << result.err;
+    EXPECT_TRUE(result.err.starts_with("tutti-topo: ")) << result.err;
+  }
+}
+
+TEST(Topo, SaysWhenItsOutputIsLost) {
+  EXPECT_EQ(topo({"--input", kData + "pcie.xml", "--output", "/dev/full"}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace tutti::test
