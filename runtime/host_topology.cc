@@ -8,6 +8,7 @@
 
 #include "runtime/topology/discovery.h"
 #include "runtime/topology/hwloc_xml.h"
+#include "runtime/topology/nccl_xml.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -49,6 +50,24 @@ std::optional<Topology> ofFile(const TopologyFiles& files, Log& log) {
   }
 }
 
+/// A machine that contradicts itself must not keep anybody from working: then its NUMA nodes are all that is
+/// known.
+Topology soundPartOf(Topology found) {
+  try {
+    readNcclXml(writeNcclXml({found}), "what was found");
+    return found;
+  } catch (const std::exception& error) {
+    Topology sound{.nodes = {}, .nvlinks = {}, .peer_switches = {}, .unseen = std::move(found.unseen)};
+    sound.unseen.push_back(fmt::format("all but the CPUs, because {}", error.what()));
+    for (TopologyNode& node : found.nodes) {
+      if (node.kind != TopologyKind::numa_node) continue;
+      node.cpu.caches.clear();
+      sound.nodes.push_back(std::move(node));
+    }
+    return sound;
+  }
+}
+
 }  // namespace
 
 Topology HostTopology::get(const TopologyFiles& files, bool with_gpus, Log& log) {
@@ -57,7 +76,7 @@ Topology HostTopology::get(const TopologyFiles& files, bool with_gpus, Log& log)
   if (known) return *known;
   const DiscoveryOptions options{.hwloc = HwlocUse::where_sysfs_lacks, .with_gpus = with_gpus};
   std::optional<Topology> file = ofFile(files, log);
-  known = file ? completeTopology(std::move(*file), options) : discoverTopology(options);
+  known = file ? completeTopology(std::move(*file), options) : soundPartOf(discoverTopology(options));
   for (const std::string& unseen : known->unseen)
     log.write(LogLevel::info, -1, "not seen of this host: " + unseen, LogSubsystem::graph);
   return *known;
