@@ -12,8 +12,8 @@ namespace tutti::perf {
 /// One file, written once, at finish(). Of the environment only TUTTI_ and NCCL_ variables are recorded.
 class JsonFile {
  public:
-  /// Creates `path`, or, where it exists, the first free one of PATH.0, PATH.1, ... Throws std::system_error,
-  /// naming the path.
+  /// Creates `path`, or, where that is a file, the first free one of PATH.0, PATH.1, ... What is no file,
+  /// such as a pipe, is opened. Throws std::system_error, naming the path.
   JsonFile(const std::string& path, int format_version, const std::vector<std::string>& arguments);
 
   const std::string& path() const { return path_; }

@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <iostream>
 #include <limits>
 #include <stdexcept>
 
+#include "bench/command_line.h"
 #include "bench/problem.h"
 #include "bench/traffic.h"
 
@@ -66,18 +65,6 @@ std::string nameIn(const Table& table, Value value) {
   return entry == table.end() ? std::to_string(value) : entry->name;
 }
 
-CLI::Option* addSize(CLI::App& app, const std::string& flags, std::size_t& target, const std::string& help) {
-  const std::string name = flags.substr(0, flags.find(','));
-  const auto read = [name, &target](const std::string& text) {
-    try {
-      target = parseSize(text);
-    } catch (const std::invalid_argument& error) {
-      throw CLI::ValidationError(name, error.what());
-    }
-  };
-  return app.add_option_function<std::string>(flags, read, help)->type_name("SIZE");
-}
-
 CLI::Option* addInt(CLI::App& app, const std::string& flags, int& target, int min, int max,
                     const std::string& help) {
   return app.add_option(flags, target, help)
@@ -95,15 +82,17 @@ CLI::Option* addSwitch(CLI::App& app, const std::string& flags, bool& target, co
   return app.add_option_function<int>(flags, read, help)->type_name("0|1");
 }
 
-/// A flag of nccl-tests that has nothing to act on here: only `accepted` values pass.
-void addInert(CLI::App& app, const std::string& flags, const std::vector<std::string>& accepted,
-              const std::string& help, const std::string& refusal) {
+/// A flag of nccl-tests that has nothing to act on here: whoever gives it is told why.
+void addInert(CLI::App& app, const std::string& flags, int min, int max, const std::string& help,
+              const std::string& why, Options& options) {
   const std::string name = flags.substr(0, flags.find(','));
-  const auto read = [name, accepted, refusal](const std::string& text) {
-    if (std::find(accepted.begin(), accepted.end(), text) != accepted.end()) return;
-    throw CLI::ValidationError(name, text + " is not supported: " + refusal);
+  const auto note = [name, why, &options](const int& value) {
+    options.notes.push_back(fmt::format("{} {} has no effect: {}", name, value, why));
   };
-  app.add_option_function<std::string>(flags, read, help)->type_name("N")->group("Accepted without effect");
+  app.add_option_function<int>(flags, note, fmt::format("{}: {}", help, why))
+      ->check(CLI::Range(min, max))
+      ->type_name("N")
+      ->group("Accepted without effect");
 }
 
 void addSizeFlags(CLI::App& app, Options& options) {
@@ -114,8 +103,8 @@ void addSizeFlags(CLI::App& app, Options& options) {
       ->group(group);
   addSize(app, "-i,--stepbytes", options.sizes.step, "added from size to size [1M]")->group(group);
   app.add_option("-f,--stepfactor", options.sizes.factor,
-                 "multiplies from size to size; wins over -i; 1 = off. After size 0 comes 8 [1]")
-      ->check(CLI::Range(1, kMany))
+                 "multiplies from size to size; wins over -i; 0, 1 = off. After size 0 comes 8 [1]")
+      ->check(CLI::Range(0, kMany))
       ->type_name("N")
       ->group(group);
 }
@@ -136,7 +125,7 @@ void addOperationFlags(CLI::App& app, Options& options) {
   app.add_option_function<std::string>(
          "-r,--root",
          [&](const std::string& text) {
-           if (text == "all") {
+           if (text == "all" || text == "-1") {
              options.root = Options::kAllRoots;
            } else if (!CLI::detail::lexical_cast(text, options.root) || options.root < 0) {
              throw CLI::ValidationError("-r", "a rank or \"all\", not " + text);
@@ -160,8 +149,18 @@ void addMeasureFlags(CLI::App& app, Options& options) {
   addInt(app, "-c,--check", options.checks, 0, kMany,
          "checked iterations, after the timed ones; 0 = no check")
       ->group(group);
-  addSwitch(app, "-R,--local_register", options.registered,
-            "buffers of ncclMemAlloc, registered with the communicator [0]")
+  app.add_option_function<int>(
+         "-R,--local_register",
+         [&options](const int& value) {
+           options.registered = value != 0;
+           if (value == 2)
+             options.notes.emplace_back(
+                 "-R 2 does as -R 1: the library has no windows of symmetric memory, so buffers are "
+                 "registered");
+         },
+         "1: buffers of ncclMemAlloc, registered with the communicator; 2: the same [0]")
+      ->check(CLI::Range(0, 2))
+      ->type_name("N")
       ->group(group);
   addInt(app, "-u,--unalign", options.unaligned, 0, 1 << 20, "shift buffers by this many elements")
       ->group(group);
@@ -196,11 +195,7 @@ void addReportFlags(CLI::App& app, Options& options) {
       ->group(group);
   addSwitch(app, "-M,--memory_report", options.memory_report, "memory use of rank 0's process [0]")
       ->group(group);
-  app.add_option("-J,--output_file", options.json_path,
-                 "write results as JSON; an existing file is kept, and "
-                 "FILE.0, FILE.1, ... tried")
-      ->type_name("FILE")
-      ->group(group);
+  addJsonPath(app, "-J,--output_file", options.json_path)->group(group);
 }
 
 void addRankFlags(CLI::App& app, Options& options) {
@@ -208,18 +203,7 @@ void addRankFlags(CLI::App& app, Options& options) {
   addInt(app, "--launch", options.launch, 1, 4096, "start N processes on this host, with tutti-run")
       ->group(group)
       ->default_str("");
-  app.add_option_function<std::string>(
-         "--device",
-         [&](const std::string& text) {
-           try {
-             options.device = device::parseChoice(text);
-           } catch (const std::invalid_argument& error) {
-             throw CLI::ValidationError("--device", error.what());
-           }
-         },
-         "where buffers live: host, cuda, or auto: on GPUs where one can be used [auto]")
-      ->type_name("DEVICE")
-      ->group(group);
+  addDevice(app, options.device)->group(group);
   addInt(app, "-t,--nthreads", options.threads, 1, 4096,
          "threads of this process; ranks in all = processes x threads x GPUs per thread")
       ->group(group);
@@ -240,14 +224,16 @@ void addRankFlags(CLI::App& app, Options& options) {
       ->group("");
 }
 
-void addInertFlags(CLI::App& app) {
-  addInert(app, "-p,--parallel_init", {"0", "1"}, "0 or 1: threads always join in parallel", "use 0 or 1");
-  addInert(app, "-x,--cta_policy", {"0", "1", "2"}, "0, 1 or 2: the library has one policy", "use 0, 1 or 2");
-  addInert(app, "-D,--device_implementation", {"0"}, "only 0", "the library has no device API");
-  addInert(app, "-V,--device_cta_count", {"16"}, "only 16", "the library has no device API");
+void addInertFlags(CLI::App& app, Options& options) {
+  const std::string no_device_api = "the library has no device API, so its ordinary operation is measured";
+  addInert(app, "-p,--parallel_init", 0, 1, "0 or 1", "threads always join in parallel", options);
+  addInert(app, "-x,--cta_policy", 0, 2, "0, 1 or 2", "the library has one policy", options);
+  addInert(app, "-D,--device_implementation", 0, kMany, "a kernel of nccl-tests", no_device_api, options);
+  addInert(app, "-V,--device_cta_count", 1, kMany, "blocks of that kernel", no_device_api, options);
 }
 
-void validate(const Options& options) {
+void validate(Options& options) {
+  options.sizes.factor = std::max<std::size_t>(options.sizes.factor, 1);
   try {
     sizesOf(options.sizes);
   } catch (const std::invalid_argument& error) {
@@ -284,25 +270,29 @@ ParsedOptions parseOptions(const Collective& collective, int argc, char** argv, 
   addOperationFlags(app, options);
   addMeasureFlags(app, options);
   addReportFlags(app, options);
-  addInertFlags(app);
-  try {
-    app.parse(argc, argv);
-    validate(options);
-  } catch (const CLI::CallForHelp&) {
-    if (speaks) std::cout << app.help();
-    return {};
-  } catch (const CLI::ParseError& error) {
-    if (speaks)
-      std::cerr << program << ": " << error.what() << "\n" << program << " --help lists the flags.\n";
-    return {.options = std::nullopt, .exit_status = 2};
+  addInertFlags(app, options);
+  if (const auto status = parseCommandLine(
+          app, argc, argv, [&options] { validate(options); }, speaks))
+    return {.options = std::nullopt, .exit_status = *status};
+  if (collective.hypercube && options.aggregate > 1) {
+    options.notes.push_back(fmt::format(
+        "-m {} has no effect: the steps of a hypercube wait for each other, so they cannot be in one group",
+        options.aggregate));
+    options.aggregate = 1;
   }
   return {.options = std::move(options), .exit_status = 0};
 }
 
+void fitToDevices(Options& options, device::Kind kind) {
+  if (kind != device::Kind::host || options.graph == 0) return;
+  options.notes.push_back(
+      fmt::format("-G {} has no effect: there are no CUDA graphs in host memory, so operations are called",
+                  options.graph));
+  options.graph = 0;
+}
+
 std::string conflictWithDevices(const Options& options, device::Kind kind, int count) {
-  if (kind == device::Kind::host) {
-    return options.graph > 0 ? "-G: there are no CUDA graphs in host memory" : "";
-  }
+  if (kind == device::Kind::host) return {};
   const int ranks = options.threads * options.gpus;
   if (options.null_stream && ranks > count) {
     return fmt::format(
@@ -340,8 +330,8 @@ std::string conflictWithGroup(const Options& options, const Collective& collecti
   if (collective.hypercube && !std::has_single_bit(static_cast<unsigned>(nranks))) {
     return "a hypercube has 2, 4, 8, ... ranks, not " + std::to_string(nranks);
   }
-  if (collective.hypercube && (options.gpus > 1 || options.aggregate > 1)) {
-    return "-g, -m: the steps of a hypercube wait for each other, so they cannot be in one group; use -t";
+  if (collective.hypercube && options.gpus > 1) {
+    return "-g: the steps of a hypercube wait for each other, so they cannot be in one group; use -t";
   }
   if (collective.traffic != nullptr && collective.traffic->matrixRanks() > 0) {
     return conflictWithMatrix(options, collective, nranks);

@@ -54,6 +54,7 @@ struct Options {
   int launch = 0;  ///< ranks to start; 0 = this process is a rank
   std::optional<Corruption> corruption;
   std::vector<std::string> arguments;  ///< argv as given
+  std::vector<std::string> notes;      ///< what a flag does not do here, for the table
 
   static constexpr int kAllRoots = -1;
 };
@@ -65,6 +66,9 @@ struct ParsedOptions {
   int exit_status = 0;
 };
 ParsedOptions parseOptions(const Collective& collective, int argc, char** argv, bool speaks);
+
+/// Leaves out, with a note, what such devices do not have.
+void fitToDevices(Options& options, device::Kind kind);
 
 /// Why these options cannot work on `count` such devices in each process; empty when they can.
 std::string conflictWithDevices(const Options& options, device::Kind kind, int count);

@@ -257,10 +257,11 @@ int refuseArguments(const Collective& collective, const std::string& why) {
 
 int runProgram(int argc, char** argv, const Collective& collective, Call call) {
   try {
-    const ParsedOptions parsed = parseOptions(collective, argc, argv, speaks());
+    ParsedOptions parsed = parseOptions(collective, argc, argv, speaks());
     if (!parsed.options) return parsed.exit_status;
     if (parsed.options->launch > 0) launchRanks(*parsed.options);
     const device::Devices& devices = device::chooseDevices(parsed.options->device);
+    fitToDevices(*parsed.options, devices.kind());
     tuttiLaunch_t launch;
     check(tuttiLaunchFromEnvironment(&launch));
     const int status = Job(*parsed.options, collective, call, devices, launch).run();

@@ -18,7 +18,9 @@ void Report::begin(const Options& options, const std::vector<RankInfo>& ranks, c
     print("# Writing JSON output to " + json_->path() + "\n");
   }
   std::string text = bannerText(options, collective_, ranks);
-  if (!note.empty()) text += "#\n# " + note + "\n";
+  if (!note.empty() || !options.notes.empty()) text += "#\n";
+  for (const std::string& remark : options.notes) text += "# " + remark + "\n";
+  if (!note.empty()) text += "# " + note + "\n";
   print(text + headerText(options));
 }
 

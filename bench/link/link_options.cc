@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <functional>
-#include <iostream>
 #include <limits>
 #include <stdexcept>
+
+#include "bench/command_line.h"
 
 namespace tutti::perf {
 namespace {
@@ -16,20 +15,6 @@ constexpr std::size_t kMostIterations = 1000;
 constexpr std::size_t kFewestIterations = 20;
 constexpr std::size_t kBytesPerSize = std::size_t{256} << 20;
 constexpr int kMany = std::numeric_limits<int>::max();
-
-/// A text that `read` understands or refuses with std::invalid_argument.
-CLI::Option* addText(CLI::App& app, const std::string& flags, const std::string& type,
-                     const std::string& help, const std::function<void(const std::string&)>& read) {
-  const std::string name = flags.substr(0, flags.find(','));
-  const auto checked = [name, read](const std::string& text) {
-    try {
-      read(text);
-    } catch (const std::invalid_argument& error) {
-      throw CLI::ValidationError(name, error.what());
-    }
-  };
-  return app.add_option_function<std::string>(flags, checked, help)->type_name(type);
-}
 
 void addLinkFlags(CLI::App& app, LinkOptions& options) {
   const std::string group = "Link";
@@ -44,20 +29,13 @@ void addLinkFlags(CLI::App& app, LinkOptions& options) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("DEVICE")
       ->group(group);
-  addText(app, "--device", "DEVICE",
-          "where buffers live: host, cuda, or auto: on GPUs where one can be used [auto]",
-          [&](const std::string& text) { options.device = device::parseChoice(text); })
-      ->group(group);
+  addDevice(app, options.device)->group(group);
 }
 
 void addMeasureFlags(CLI::App& app, LinkOptions& options) {
   const std::string group = "Measurement";
-  addText(app, "-b,--minbytes", "SIZE", "first size, such as 8, 64K, 1.5M [8]", [&](const std::string& text) {
-    options.sizes.min = parseSize(text);
-  })->group(group);
-  addText(app, "-e,--maxbytes", "SIZE", "last size [64M]", [&](const std::string& text) {
-    options.sizes.max = parseSize(text);
-  })->group(group);
+  addSize(app, "-b,--minbytes", options.sizes.min, "first size, such as 8, 64K, 1.5M [8]")->group(group);
+  addSize(app, "-e,--maxbytes", options.sizes.max, "last size [64M]")->group(group);
   app.add_option("-f,--stepfactor", options.sizes.factor, "multiplies from size to size [2]")
       ->check(CLI::Range(2, kMany))
       ->type_name("N")
@@ -94,10 +72,7 @@ void addReportFlags(CLI::App& app, LinkOptions& options) {
   const std::string group = "Report";
   app.add_flag("--report_gbits", options.gbits, "bandwidth in Gbit/s, decimal, instead of MiB/s")
       ->group(group);
-  app.add_option("-J,--json,--output_file", options.json_path,
-                 "write results as JSON; an existing file is kept, and FILE.0, FILE.1, ... tried")
-      ->type_name("FILE")
-      ->group(group);
+  addJsonPath(app, "-J,--json,--output_file", options.json_path)->group(group);
 }
 
 void validate(const LinkOptions& options) {
@@ -156,16 +131,9 @@ ParsedLinkOptions parseLinkOptions(int argc, char** argv, bool speaks) {
   addLinkFlags(app, options);
   addMeasureFlags(app, options);
   addReportFlags(app, options);
-  try {
-    app.parse(argc, argv);
-    validate(options);
-  } catch (const CLI::CallForHelp&) {
-    if (speaks) std::cout << app.help();
-    return {};
-  } catch (const CLI::ParseError& error) {
-    if (speaks) std::cerr << "link_perf: " << error.what() << "\nlink_perf --help lists the flags.\n";
-    return {.options = std::nullopt, .exit_status = 2};
-  }
+  if (const auto status = parseCommandLine(
+          app, argc, argv, [&options] { validate(options); }, speaks))
+    return {.options = std::nullopt, .exit_status = *status};
   if (options.medium == Medium::cuda_ipc) options.device = device::Choice::cuda;
   if (options.medium == Medium::shm || options.medium == Medium::inproc)
     options.device = device::Choice::host;

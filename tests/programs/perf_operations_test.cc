@@ -86,7 +86,8 @@ TEST(Operations, Hypercube) {
   expectGood(alone("hypercube_perf", kOneSize + Arguments{"-t", "4", "-d", "all"}), 12);
   expectCorruptionIsFound("hypercube_perf", {}, "element: index 17, ");
   EXPECT_TRUE(contains(launched(3, "hypercube_perf", kOneSize).err, "2, 4, 8, ... ranks, not 3"));
-  EXPECT_EQ(launched(2, "hypercube_perf", kOneSize + Arguments{"-m", "2"}).exit_code, 2);
+  EXPECT_TRUE(
+      contains(launched(2, "hypercube_perf", kOneSize + Arguments{"-m", "2"}).out, "# -m 2 has no effect"));
 }
 
 TEST(Operations, InGroups) {
@@ -135,7 +136,6 @@ TEST(Operations, RegisteredBuffers) {
     }
   }
   expectGood(alone("all_reduce_perf", kSweep + Arguments{"-R", "1", "-t", "3"}), 10);
-  EXPECT_EQ(alone("all_reduce_perf", {"-R", "2"}).exit_code, 2);
 }
 
 }  // namespace

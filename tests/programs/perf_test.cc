@@ -18,6 +18,7 @@
 #include "bench/sizes.h"
 #include "bench/statistics.h"
 #include "tests/harness/command.h"
+#include "tests/harness/scratch_directory.h"
 #include "tests/programs/perf_command.h"
 #include "tools/device/host_memory.h"
 
@@ -231,22 +232,21 @@ TEST(Programs, BadArgumentsExitWithTwo) {
       {{"-b", "-5"}, "negative"},
       {{"-b", "4", "-e", "8", "-i", "0"}, "step between sizes (-i) is 0"},
       {{"-e", "12Q"}, "12Q"},
-      {{"-f", "0"}, "stepfactor"},
       {{"--frobnicate"}, "--frobnicate"},
       {{"-o", "xor"}, "xor is not a reduction; there are: sum prod max min avg"},
       {{"-d", "float16"}, "float16 is not a data type; there are: int8 uint8 int32"},
       {{"-g", "0"}, "ngpus"},
-      {{"-G", "1"}, "-G: there are no CUDA graphs in host memory"},
       {{"-G", "1", "-z", "2"}, "-G: a recorded operation cannot be waited for (-z)"},
       {{"-G", "1", "-y", "1"}, "-G: the NULL stream (-y 1) cannot be recorded"},
       {{"-G", "1", "-I", "1"}, "-G: a replay has no single iterations"},
       {{"--device", "gpu"}, "gpu is not a device; there are: auto host cuda"},
       {{"-y", "7"}, "-y"},
-      {{"-x", "3"}, "-x"},
-      {{"-D", "1"}, "-D"},
-      {{"-V", "8"}, "-V"},
-      {{"-p", "2"}, "-p"},
-      {{"-R", "2"}, "-R"},
+      {{"-x", "3"}, "cta_policy"},
+      {{"-D", "-1"}, "device_implementation"},
+      {{"-V", "0"}, "device_cta_count"},
+      {{"-R", "3"}, "local_register"},
+      {{"-f", "-1"}, "stepfactor"},
+      {{"-p", "2"}, "parallel_init"},
       {{"-z", "4"}, "blocking"},
       {{"-n", "0"}, "iters"},
       {{"-a", "4"}, "average"},
@@ -264,11 +264,124 @@ TEST(Programs, BadArgumentsExitWithTwo) {
     EXPECT_TRUE(contains(result.err, words));
     EXPECT_EQ(result.out, "");
   }
-  const CommandResult inert =
-      alone("broadcast_perf", {"-b", "8",  "-e", "8",  "-g", "1",  "-p", "1",  "-y", "1",  "-G",
-                               "0",  "-R", "0",  "-x", "2",  "-D", "0",  "-V", "16", "-z", "2"});
-  expectGood(inert, 1);
   EXPECT_EQ(alone("broadcast_perf", {"--help"}).exit_code, 0);
+}
+
+/// How often `words` are in `text`.
+std::size_t countOf(const std::string& text, const std::string& words) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++count;
+  return count;
+}
+
+TEST(Programs, FlagsWithoutEffectSaySo) {
+  const Arguments all{"-p", "1", "-R", "2", "-x", "2", "-D", "3", "-V", "8", "-G", "4"};
+  const CommandResult result = alone("broadcast_perf", Arguments{"-b", "8", "-e", "8"} + all);
+  expectGood(result, 1);
+  for (const char* words :
+       {"# -p 1 has no effect: threads always join in parallel\n",
+        "# -x 2 has no effect: the library has one policy\n",
+        "# -D 3 has no effect: the library has no device API, so its ordinary operation is measured\n",
+        "# -V 8 has no effect: the library has no device API",
+        "# -G 4 has no effect: there are no CUDA graphs",
+        "# -R 2 does as -R 1: the library has no windows of symmetric memory"}) {
+    EXPECT_TRUE(contains(result.out, words)) << words;
+  }
+  EXPECT_TRUE(contains(result.out, "graph: 0"));
+  const CommandResult plain = alone("broadcast_perf", {"-b", "8", "-e", "8", "-f", "0", "-r", "-1"});
+  expectGood(plain, 1);
+  EXPECT_EQ(countOf(plain.out, "effect"), 0U);
+}
+
+// With 2 ranks as threads; what the flags do is tested elsewhere.
+TEST(Programs, EveryFlagOfNcclTestsIsTakenByEveryProgram) {
+  const Arguments flags{"--ngpus",
+                        "1",
+                        "--minbytes",
+                        "64",
+                        "--maxbytes",
+                        "64",
+                        "--stepbytes",
+                        "8",
+                        "--stepfactor",
+                        "2",
+                        "--iters",
+                        "2",
+                        "--agg_iters",
+                        "1",
+                        "--warmup_iters",
+                        "1",
+                        "--run_cycles",
+                        "1",
+                        "--parallel_init",
+                        "0",
+                        "--check",
+                        "1",
+                        "--op",
+                        "max",
+                        "--datatype",
+                        "half",
+                        "--root",
+                        "1",
+                        "--cudagraph",
+                        "2",
+                        "--report_cputime",
+                        "1",
+                        "--report_timestamps",
+                        "1",
+                        "--average",
+                        "3",
+                        "--local_register",
+                        "2",
+                        "--cta_policy",
+                        "1",
+                        "--device_implementation",
+                        "1",
+                        "--device_cta_count",
+                        "8",
+                        "--memory_report",
+                        "1",
+                        "--unalign",
+                        "1",
+                        "--per_iter_timing",
+                        "0",
+                        "--per_iter_skip",
+                        "0",
+                        "--blocking",
+                        "0",
+                        "--stream_null",
+                        "0",
+                        "--timeout",
+                        "60"};
+  for (const char* program : {"all_reduce_perf", "all_gather_perf", "broadcast_perf", "reduce_scatter_perf",
+                              "reduce_perf", "alltoall_perf", "alltoallv_perf", "scatter_perf", "gather_perf",
+                              "sendrecv_perf", "hypercube_perf"}) {
+    SCOPED_TRACE(program);
+    const CommandResult result = alone(program, flags + Arguments{"-t", "2"});
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    EXPECT_EQ(result.err, "");
+    EXPECT_TRUE(contains(result.out, "# Out of bounds values : 0 OK"));
+    EXPECT_EQ(rowsOf(result.out).size(), 1U) << result.out;
+  }
+}
+
+TEST(Programs, AnOutputThatCannotBeWrittenIsAnError) {
+  const test::ScratchDirectory scratch;
+  const Arguments arguments{"-b", "8", "-e", "8", "-J"};
+  const CommandResult folder = alone("all_reduce_perf", arguments + Arguments{scratch.path()});
+  EXPECT_EQ(folder.exit_code, 2);
+  EXPECT_TRUE(contains(folder.err, "-J: cannot create " + scratch.path() + ": Is a directory"));
+  EXPECT_FALSE(std::filesystem::exists(scratch.path() + ".0"));
+  const CommandResult full = alone("all_reduce_perf", arguments + Arguments{"/dev/full"});
+  EXPECT_EQ(full.exit_code, 1);
+  EXPECT_TRUE(contains(full.err, "-J: cannot write /dev/full: No space left on device"));
+  const CommandResult shown = alone("all_reduce_perf", arguments + Arguments{"/dev/stdout"});
+  EXPECT_EQ(shown.exit_code, 0);
+  EXPECT_TRUE(contains(shown.out, "\"average_bus_bandwidth\"")) << shown.out;
+  const CommandResult help =
+      test::runCommand({"sh", "-c", "exec \"$0\" --help >/dev/full", binary("all_reduce_perf")});
+  EXPECT_EQ(help.exit_code, 1);
+  EXPECT_TRUE(contains(help.err, "cannot write to standard output"));
 }
 
 TEST(Programs, EndlessRunStopsAtASignalWithItsReport) {
