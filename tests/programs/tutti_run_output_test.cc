@@ -43,6 +43,20 @@ TEST_F(TuttiRun, ALineEndMayArriveInTwoParts) {
   EXPECT_EQ(command.wait(kPatience).out, "[0] a\r\n[0] b\n");
 }
 
+TEST_F(TuttiRun, OutputThatIsLostIsAFailure) {
+  const auto run = [](const std::string& to) {
+    return runCommand({"sh", "-c", "exec \"$0\" -n 2 sh -c 'echo line' " + to, kTuttiRun});
+  };
+  const auto lost = run(">/dev/full");
+  EXPECT_NE(lost.exit_code, 0);
+  const std::string words = "tutti-run: standard output cannot be written: No space left on device; what";
+  EXPECT_EQ(lost.err.find(words), 0U) << lost.err;  // before a rank is named that ends for want of a reader
+  // Who has read enough, as head does, has lost nothing.
+  const auto enough =
+      runCommand({"bash", "-c", "\"$0\" -n 2 yes | head -n 1; exit ${PIPESTATUS[0]}", kTuttiRun});
+  EXPECT_EQ(enough.err.find("is lost"), std::string::npos) << enough.err;
+}
+
 TEST_F(TuttiRun, WithoutPrefix) {
   const auto result = runScript({"-n", "2", "--no-prefix"}, "echo line; printf part");
   EXPECT_EQ(sortedLines(result.out), (std::vector<std::string>{"line", "line", "part", "part"}));

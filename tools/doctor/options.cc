@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
+#include <iostream>
 #include <memory>
 
 #include "nccl.h"
@@ -108,7 +109,9 @@ ParsedOptions parseOptions(int argc, char** argv) {
     app.parse(argc, argv);
     if (peer->count() > 0) options.peer = parsePeer(peer_text);
   } catch (const CLI::Success& success) {  // --help and --version
-    return {std::nullopt, app.exit(success)};
+    const int status = app.exit(success);
+    if (std::cout.flush()) return {std::nullopt, status};
+    return refuse("cannot write to standard output");
   } catch (const CLI::ParseError& error) {
     return refuse(error.what());
   } catch (const Error& error) {

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
+#include <iostream>
 #include <memory>
 
 #include "nccl.h"
@@ -132,7 +133,10 @@ ParsedOptions parseOptions(int argc, char** argv) {
                                                         options.ranks, options.ranks == 1 ? "" : "s"));
     }
   } catch (const CLI::Success& success) {  // --help and --version
-    return {std::nullopt, app.exit(success)};
+    const int status = app.exit(success);
+    if (std::cout.flush()) return {std::nullopt, status};
+    fmt::print(stderr, "tutti-run: cannot write to standard output\n");
+    return {std::nullopt, 1};
   } catch (const CLI::ParseError& error) {
     fmt::print(stderr, "tutti-run: {}\nTry 'tutti-run --help'.\n", error.what());
     return {std::nullopt, kBadUsage};

@@ -62,7 +62,7 @@ bool OutputQueue::writeSome(Lane& lane) {
   const ssize_t done = ::write(fd, text.data() + lane.written, size);
   if (done < 0) {
     if (errno == EAGAIN || errno == EINTR) return false;
-    close(lane, stream);
+    close(lane, stream, errno);
     return true;
   }
   lane.written += static_cast<std::size_t>(done);
@@ -74,8 +74,8 @@ bool OutputQueue::writeSome(Lane& lane) {
   return true;
 }
 
-void OutputQueue::close(Lane& lane, Stream stream) {
-  closed_[indexOf(stream)] = true;
+void OutputQueue::close(Lane& lane, Stream stream, int error) {
+  errors_[indexOf(stream)] = error;
   std::erase_if(lane.blocks, [stream](const Block& block) { return block.stream == stream; });
   lane.written = 0;  // the block that was begun is one of those
   lane.bytes = 0;

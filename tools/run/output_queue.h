@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <deque>
 #include <initializer_list>
@@ -33,7 +34,12 @@ class OutputQueue {
   /// The descriptors that flush() waits for.
   std::vector<int> blockedFds() const;
   /// Writing has failed, mostly because the reader is gone.
-  bool closed(Stream stream) const { return closed_[indexOf(stream)]; }
+  bool closed(Stream stream) const { return errors_[indexOf(stream)] != 0; }
+  /// errno of what was lost although its reader is there; 0: nothing.
+  int lost(Stream stream) const {
+    const int error = errors_[indexOf(stream)];
+    return error == EPIPE ? 0 : error;
+  }
 
  private:
   struct Block {
@@ -51,11 +57,11 @@ class OutputQueue {
   static std::size_t indexOf(Stream stream) { return static_cast<std::size_t>(stream); }
   std::size_t laneOf(Stream stream) const { return same_file_ ? 0 : indexOf(stream); }
   bool writeSome(Lane& lane);
-  void close(Lane& lane, Stream stream);
+  void close(Lane& lane, Stream stream, int error);
 
   bool same_file_;
   std::array<Lane, 2> lanes_;
-  std::array<bool, 2> closed_{};
+  std::array<int, 2> errors_{};  ///< errno; 0: the stream is open
 };
 
 }  // namespace tutti::run

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
+#include <cstring>
 #include <utility>
 
 namespace tutti::run {
@@ -18,6 +19,7 @@ namespace {
 constexpr std::uint64_t kSignalKey = UINT64_MAX;
 /// How long processes that outlive the ranks may go on writing.
 constexpr std::chrono::seconds kLeftoverTime{2};
+constexpr int kOutputLost = 1;
 
 UniqueFd makeEpoll() {
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
@@ -54,10 +56,14 @@ int Supervisor::run(const LaunchPlan& plan) {
     handleOutput();
     handleDeadlines();
     queue_.flush();
+    sayWhatIsLost();
   }
   saySummary();
   writeRest();
-  return first_failed_ ? ranks_[static_cast<std::size_t>(*first_failed_)]->ending->exitStatus() : 0;
+  sayWhatIsLost();
+  writeRest();
+  if (first_failed_) return ranks_[static_cast<std::size_t>(*first_failed_)]->ending->exitStatus();
+  return is_output_lost_ ? kOutputLost : 0;
 }
 
 void Supervisor::start(const LaunchPlan& plan) {
@@ -231,6 +237,15 @@ void Supervisor::writeRest() {
     handleControl();
     queue_.flush();
   }
+}
+
+/// Once, and before ranks are named that end because nobody takes what they write.
+void Supervisor::sayWhatIsLost() {
+  const bool is_out = queue_.lost(Stream::out) != 0;
+  const int error = is_out ? queue_.lost(Stream::out) : queue_.lost(Stream::err);
+  if (error == 0 || std::exchange(is_output_lost_, true)) return;
+  say(fmt::format("standard {} cannot be written: {}; what the ranks write there from now on is lost",
+                  is_out ? "output" : "error", std::strerror(error)));
 }
 
 void Supervisor::say(const std::string& text) { queue_.add(Stream::err, {"tutti-run: ", text, "\n"}); }

@@ -55,6 +55,7 @@ class Supervisor {
   bool streamsOpen() const;
   std::vector<int> runningRanks() const;
   void writeRest();
+  void sayWhatIsLost();
   void say(const std::string& text);
   void sayFirstFailure();
   void saySummary();
@@ -71,6 +72,7 @@ class Supervisor {
   int stop_signal_ = 0;         ///< the first that we were asked to stop with
   bool stopped_early_ = false;  ///< it came before any failure
   bool abandon_output_ = false;
+  bool is_output_lost_ = false;
   std::optional<Clock::time_point> term_at_;
   std::optional<Clock::time_point> kill_at_;
   std::optional<Clock::time_point> close_at_;  ///< no rank runs, but something holds their pipes

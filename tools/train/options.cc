@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <iostream>
+#include <stdexcept>
 #include <utility>
 
 #include "tools/train/errors.h"
@@ -239,6 +241,7 @@ std::optional<Options> parseOptions(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {
       app.exit(error);
+      if (!std::cout.flush()) throw std::runtime_error("cannot write to standard output");
       return std::nullopt;
     }
     throw UsageError(fmt::format("{} (tutti-train --help lists the options)", error.what()));
