@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <set>
 #include <utility>
 
 #include "runtime/bootstrap/dial.h"
+#include "runtime/bootstrap/joining_errors.h"
 #include "runtime/bootstrap/rendezvous.h"
 #include "runtime/process.h"
 #include "transports/interfaces.h"
@@ -58,6 +58,7 @@ class Joining {
  private:
   std::string endpoint() const { return toText(terms_.id.address); }
   std::string name() const { return describeRank(terms_.rank, self_); }
+  JoinNames names() const { return {name(), endpoint(), terms_.id.is_agreed}; }
 
   /// Sleeps until something may have come.
   void wait(std::vector<pollfd>& fds) {
@@ -143,43 +144,12 @@ class Joining {
                .deadline = deadline,
                .waits_for_listener = terms_.id.is_agreed});
     for (dial.pump(); !dial.established(); dial.pump()) {
-      if (dial.failed()) throw unreachable(dial);
+      if (dial.failed()) throw rendezvousIsUnreachable(names(), dial);
       std::vector<pollfd> fds;
       dial.addTo(fds);
       pollFor(fds, dial.isPausing() ? milliseconds(20) : kTick);
     }
     return dial.take();
-  }
-
-  Error hasEnded(const std::string& words) const {
-    return {ncclRemoteError,
-            fmt::format("connecting to the rendezvous at {}: {}. The rendezvous of this unique id has ended: "
-                        "the process that called ncclGetUniqueId is gone, or the id was used before (an id "
-                        "serves one communicator)",
-                        endpoint(), words)};
-  }
-
-  Error unreachable(const Dial& dial) const {
-    if (dial.error() == 0) {
-      return {
-          ncclRemoteError,
-          fmt::format("{} lost the rendezvous at {} before it was let in: {}. Did the process that called "
-                      "ncclGetUniqueId end, or is the secret of this rank another one?",
-                      name(), endpoint(), dial.problem())};
-    }
-    if (terms_.id.is_agreed) {
-      return {ncclSystemError,
-              fmt::format("{} cannot reach rank 0 at {}: {}. Rank 0 listens there once it makes the "
-                          "communicator (TUTTI_INIT_TIMEOUT); is it started, is that its address "
-                          "(NCCL_COMM_ID or MASTER_ADDR), and is the port open?",
-                          name(), endpoint(), dial.problem())};
-    }
-    if (dial.error() == ECONNREFUSED) return hasEnded(dial.problem());
-    return {ncclSystemError,
-            fmt::format("{} cannot reach the rendezvous at {}: {}. Check that this host has a way to that "
-                        "address (NCCL_SOCKET_IFNAME where ncclGetUniqueId is called chooses another), "
-                        "firewalls, and the limit of open files (ulimit -n)",
-                        name(), endpoint(), dial.problem())};
   }
 
   void listen(int rendezvous_fd) {
@@ -220,23 +190,12 @@ class Joining {
       const auto answer = probe->answer();
       if (answer == Probe::Answer::refused) {
         is_told_ = true;  // or nobody is there to be told
-        throw wasForgotten(parent);
+        throw rendezvousHasGone(names(), parent, self_.address);
       }
       if (answer == Probe::Answer::pending && Clock::now() < next_probe) continue;
       probe.reset();
       next_probe = Clock::now() + probePause();
     }
-  }
-
-  /// Its rendezvous has gone, and nobody called here: who knows why may have tried to.
-  Error wasForgotten(int parent) const {
-    const std::string caller = parent == kRendezvous ? "it" : fmt::format("rank {}", parent);
-    return {
-        ncclRemoteError,
-        fmt::format("{}: the rendezvous at {} has ended, and {} did not call this rank at {}. Another rank "
-                    "failed or ended; its own output says why. Perhaps that it cannot reach this address: "
-                    "then another interface (NCCL_SOCKET_IFNAME) or open ports (TUTTI_PORT_RANGE) help",
-                    name(), endpoint(), caller, toText(self_.address))};
   }
 
   /// About a second; more where many ranks ask.
@@ -301,7 +260,10 @@ class Joining {
 
   void advance(Call& call) {
     call.dial.pump();
-    if (call.dial.failed()) throw lostChild(call);
+    if (call.dial.failed()) {
+      throw childIsLost(names(), joined_.tree.describe(call.child), self_,
+                        joined_.tree.table()[static_cast<std::size_t>(call.child)], call.dial);
+    }
     if (!call.dial.established()) return;
     joined_.tree.add(call.child, call.dial.take());
     joined_.tree.send(call.child, tableMessage({.from = terms_.rank,
@@ -309,33 +271,6 @@ class Joining {
                                                 .nranks = terms_.nranks,
                                                 .communicator_secret = joined_.communicator_secret},
                                                joined_.tree.table()));
-  }
-
-  Error lostChild(const Call& call) const {
-    const RankAddress& where = joined_.tree.table()[static_cast<std::size_t>(call.child)];
-    const std::string child = joined_.tree.describe(call.child);
-    const std::string connecting =
-        fmt::format("{} connecting to {}: {}", name(), toText(where.address), call.dial.problem());
-    if (call.dial.error() == EMFILE || call.dial.error() == ENFILE) {
-      return {ncclSystemError,
-              fmt::format("{}. Raise the limit of open files there (ulimit -n)", connecting)};
-    }
-    if (isLoopback(where.address) && where.host != self_.host) {
-      return {ncclSystemError,
-              fmt::format("{} listens on the loopback interface, where other hosts do not reach it: {}. Set "
-                          "NCCL_SOCKET_IFNAME there, or start the rendezvous on another address",
-                          child, connecting)};
-    }
-    if (call.dial.error() == 0 || call.dial.error() == ECONNREFUSED) {
-      return {ncclRemoteError,
-              fmt::format("{} left while the communicator was being made ({}{})", child, connecting,
-                          call.dial.error() == ECONNREFUSED ? hintAtFirewall(where.address) : "")};
-    }
-    return {ncclSystemError,
-            fmt::format("{} cannot be reached: {}. Is there a way between these hosts on that "
-                        "interface (NCCL_SOCKET_IFNAME), and are the ports open in firewalls "
-                        "(TUTTI_PORT_RANGE)?",
-                        child, connecting)};
   }
 
   bool isReady(int child) {
