@@ -5,8 +5,9 @@
 #include <array>
 #include <cstdlib>
 #include <stdexcept>
-#include <string_view>
 #include <utility>
+
+#include "runtime/core/environment.h"
 
 namespace tutti::perf {
 namespace {
@@ -37,13 +38,14 @@ const char* nameOf(Medium medium) {
 
 void askFor(Medium medium) {
   if (!isNetwork(medium)) return;
-  const char* const wanted = medium == Medium::verbs ? "IB" : "Socket";
-  const char* const given = std::getenv("NCCL_NET");
-  if (given != nullptr && *given != '\0' && std::string_view(given) != wanted) {
-    throw std::invalid_argument(fmt::format(
-        "--transport {}: the environment has NCCL_NET={}; unset one of the two", nameOf(medium), given));
+  const NetworkChoice wanted = medium == Medium::verbs ? NetworkChoice::rdma : NetworkChoice::sockets;
+  const NetworkChoice given = readSettings(Environment::ofProcess()).network_choice;
+  if (given != NetworkChoice::automatic && given != wanted) {
+    throw std::invalid_argument(
+        fmt::format("--transport {}: NCCL_NET or NCCL_IB_DISABLE want {}; unset them, or leave the flag away",
+                    nameOf(medium), given == NetworkChoice::rdma ? "RDMA" : "TCP"));
   }
-  ::setenv("NCCL_NET", wanted, 1);
+  ::setenv("NCCL_NET", wanted == NetworkChoice::rdma ? "IB" : "Socket", 1);
 }
 
 std::string disagreement(Medium asked, const std::string& used) {

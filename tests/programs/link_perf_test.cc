@@ -128,7 +128,12 @@ TEST(LinkPerf, RefusesBadArguments) {
   }
   EXPECT_TRUE(contains(launched(3, "link_perf", {}).err, "one link has two ranks, not 3"));
   EXPECT_TRUE(contains(runCommand({binary("link_perf"), "--transport", "tcp"}, {{"NCCL_NET", "IB"}}).err,
-                       "--transport tcp: the environment has NCCL_NET=IB"));
+                       "--transport tcp: NCCL_NET or NCCL_IB_DISABLE want RDMA"));
+  const test::ScratchDirectory scratch;
+  const std::string file = scratch.write("conf", "NCCL_IB_DISABLE=1\n");
+  EXPECT_TRUE(
+      contains(runCommand({binary("link_perf"), "--transport", "verbs"}, {{"NCCL_CONF_FILE", file}}).err,
+               "--transport verbs: NCCL_NET or NCCL_IB_DISABLE want TCP"));
 }
 
 }  // namespace

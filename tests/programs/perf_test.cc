@@ -365,6 +365,16 @@ TEST(Programs, EveryFlagOfNcclTestsIsTakenByEveryProgram) {
   }
 }
 
+TEST(Programs, TheDeviceIsASettingOfTheLibraryToo) {
+  const Arguments command{"env", "-u", "TUTTI_DEVICE", binary("all_reduce_perf"), "-b", "8", "-e", "8"};
+  const test::ScratchDirectory scratch;
+  const CommandResult wrong =
+      runCommand(command, {{"NCCL_CONF_FILE", scratch.write("a", "TUTTI_DEVICE=gpu\n")}});
+  EXPECT_TRUE(contains(wrong.err, "TUTTI_DEVICE=\"gpu\": expected auto, cuda or host"));
+  EXPECT_TRUE(contains(wrong.err, "It comes from " + scratch.path() + "/a line 1"));
+  expectGood(runCommand(command, {{"NCCL_CONF_FILE", scratch.write("b", "TUTTI_DEVICE=HOST\n")}}), 1);
+}
+
 TEST(Programs, AnOutputThatCannotBeWrittenIsAnError) {
   const test::ScratchDirectory scratch;
   const Arguments arguments{"-b", "8", "-e", "8", "-J"};

@@ -85,6 +85,12 @@ TEST_F(TuttiRun, RanksUseLoopbackUnlessTheUserChose) {
   const std::string show = "echo $NCCL_SOCKET_IFNAME";
   EXPECT_EQ(runScript({"-n", "1", "--no-prefix"}, show, {{"NCCL_SOCKET_IFNAME", ""}}).out, "lo\n");
   EXPECT_EQ(runScript({"-n", "1", "--no-prefix"}, show, {{"NCCL_SOCKET_IFNAME", "=lo"}}).out, "=lo\n");
+  const ScratchDirectory temp;
+  const std::string file = temp.write("conf", "NCCL_SOCKET_IFNAME=lo,eth\n");
+  const auto by_file = runCommand({"env", "-u", "NCCL_SOCKET_IFNAME", programFolder() + "/tutti-run", "-n",
+                                   "1", "--no-prefix", "sh", "-c", "echo ${NCCL_SOCKET_IFNAME-none}"},
+                                  {{"NCCL_CONF_FILE", file}});
+  EXPECT_EQ(by_file.out, "none\n") << "the ranks read the file themselves" << by_file.err;
 }
 
 TEST_F(TuttiRun, TheIdFileIsPrivateAndRemovedAfterwards) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "runtime/core/environment.h"
 #include "tools/device/cuda_devices.h"
 #include "tools/device/plugin.h"
 #include "tutti/error.h"
@@ -55,10 +56,9 @@ std::string choiceName(Choice choice) {
 }
 
 Devices& chooseDevices(Choice choice) {
-  const char* setting = std::getenv(kSetting);
-  const std::string_view given = setting == nullptr ? "" : setting;
-  const bool by_setting = choice == Choice::automatic && (given == "host" || given == "cuda");
-  if (by_setting) choice = given == "host" ? Choice::host : Choice::cuda;
+  const DeviceChoice given = readSettings(Environment::ofProcess()).device;
+  const bool by_setting = choice == Choice::automatic && given != DeviceChoice::automatic;
+  if (by_setting) choice = given == DeviceChoice::host ? Choice::host : Choice::cuda;
   if (choice == Choice::host) return use(hostDevices());
   std::string why;
   if (Devices* gpus = findGpus(&why); gpus != nullptr) return use(*gpus);

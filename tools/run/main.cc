@@ -6,6 +6,7 @@
 #include <exception>
 #include <string>
 
+#include "runtime/core/environment.h"
 #include "tools/run/cores.h"
 #include "tools/run/cuda_program.h"
 #include "tools/run/emulated_gpus.h"
@@ -22,8 +23,8 @@ namespace {
 /// loopback interface, which is there also without a network and which no firewall guards. For the rendezvous
 /// of this process, and inherited by the ranks.
 void useLoopback() {
-  const char* chosen = std::getenv("NCCL_SOCKET_IFNAME");
-  if (chosen == nullptr || *chosen == '\0') ::setenv("NCCL_SOCKET_IFNAME", "lo", 1);
+  const bool is_chosen = !readSettings(Environment::ofProcess()).network.interfaces.empty();
+  if (!is_chosen) ::setenv("NCCL_SOCKET_IFNAME", "lo", 1);
 }
 
 void prepareEmulation(const std::string& program, int gpus) {

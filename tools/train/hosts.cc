@@ -1,19 +1,18 @@
 #include "tools/train/hosts.h"
 
 #include <array>
-#include <cstdlib>
 #include <fstream>
 #include <span>
 #include <string>
 
+#include "runtime/core/environment.h"
 #include "tools/train/replica_hash.h"
 
 namespace tutti::train {
 namespace {
 
 std::string hostName() {
-  const char* given = std::getenv("NCCL_HOSTID");
-  std::string name = given != nullptr ? given : "";
+  std::string name = readSettings(Environment::ofProcess()).network.host_id;
   if (name.empty()) std::ifstream("/proc/sys/kernel/random/boot_id") >> name;
   return name;
 }
