@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 #include "tests/harness/ranks.h"
 
@@ -32,6 +34,46 @@ TEST(Environment, CommunicatorsAreNonBlockingWhateverTheyAreGiven) {
     EXPECT_EQ(state, ncclSuccess);
     check(ncclCommDestroy(comm));
   }
+}
+
+/// Ends this process: 0 when an operation on memory that is not there is refused, as it says.
+[[noreturn]] void useNoMemory(const char* variable, const char* value) {
+  ::setenv("NCCL_COMM_BLOCKING", "1", 1);
+  ::setenv(variable, value, 1);
+  ncclComm_t comm = nullptr;
+  check(ncclCommInitRank(&comm, 1, test::newId(), 0));
+  void* const nowhere = reinterpret_cast<void*>(8);
+  // In place, and alone: without the check nothing looks at the memory.
+  const ncclResult_t result = ncclAllReduce(nowhere, nowhere, 4, ncclFloat, ncclSum, comm, nullptr);
+  std::fprintf(stderr, "%s\n", ncclGetLastError(nullptr));
+  std::exit(result == ncclInvalidArgument ? 0 : 1);
+}
+
+// Settings are read once: these begin anew.
+class InAnotherProcess : public testing::Test {
+ protected:
+  InAnotherProcess() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+TEST_F(InAnotherProcess, PointersAreChecked) {
+  for (const auto& [variable, value] :
+       {std::pair("NCCL_CHECK_POINTERS", "1"), std::pair("NCCL_CHECK_MODE", "DEBUG_LOCAL"),
+        std::pair("NCCL_CHECK_MODE", "DEBUG_GLOBAL")}) {
+    EXPECT_EXIT(useNoMemory(variable, value), testing::ExitedWithCode(0), "there is no memory at 0x8");
+  }
+  EXPECT_EXIT(useNoMemory("NCCL_CHECK_MODE", "DEFAULT"), testing::ExitedWithCode(1), "");
+}
+
+[[noreturn]] void joinBlocking() {
+  ::setenv("NCCL_COMM_BLOCKING", "1", 1);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t comm = nullptr;
+  std::exit(ncclCommInitRankConfig(&comm, 1, test::newId(), 0, &config));
+}
+
+TEST_F(InAnotherProcess, CommunicatorsAreBlockingWhateverTheyAreGiven) {
+  EXPECT_EXIT(joinBlocking(), testing::ExitedWithCode(ncclSuccess), "");
 }
 
 }  // namespace

@@ -308,5 +308,23 @@ TEST(Gpus, AbortEndsAKernelThatWaits) {
   EXPECT_EQ(results[0].exit_code, 0) << results[0].err;
 }
 
+TEST(Gpus, LanesAreBoundedAsNcclBoundsThem) {
+  struct Case {
+    const char* variable;
+    const char* value;
+    const char* lanes;
+  };
+  for (const auto& [variable, value, lanes] :
+       {Case{"NCCL_MIN_NCHANNELS", "12", "12"}, Case{"NCCL_MIN_CTAS", "64", "16"},
+        Case{"NCCL_MAX_NCHANNELS", "3", "3"}, Case{"NCCL_MAX_CTAS", "64", "8"}}) {
+    const CommandResult result = alone(
+        {"once", "100"}, onGpus(1, {{variable, value}, {"TUTTI_LANES", "auto"}, {"NCCL_DEBUG", "INFO"}}));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.err.find(std::string("; ") + lanes + " lane(s) of "), std::string::npos)
+        << variable << "\n"
+        << result.err;
+  }
+}
+
 }  // namespace
 }  // namespace tutti::test
