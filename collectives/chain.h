@@ -20,9 +20,9 @@ namespace tutti {
 /// The root's input is copied to every output.
 template <Executor E>
 TUTTI_PROGRAM bool chainBroadcast(E& exec, const LaneWork& work) {
-  const Ring ring(work.nranks, work.rank);
+  const Ring ring(work);
   const bool is_root = work.rank == work.root;
-  const bool is_last = ring.leftBy(work.nranks - 1) == work.root;  // its right neighbour is the root
+  const bool is_last = ring.rankLeftBy(work.nranks - 1) == work.root;  // its right neighbour is the root
   for (std::uint64_t at = work.begin; at < work.end; at += work.slot_elements) {
     const std::uint64_t n = std::min(work.slot_elements, work.end - at);
     bool alive = false;
@@ -41,9 +41,9 @@ TUTTI_PROGRAM bool chainBroadcast(E& exec, const LaneWork& work) {
 /// The inputs of all ranks are reduced into the root's output; nobody else's is touched.
 template <Executor E>
 TUTTI_PROGRAM bool chainReduce(E& exec, const LaneWork& work) {
-  const Ring ring(work.nranks, work.rank);
+  const Ring ring(work);
   const bool is_root = work.rank == work.root;
-  const bool is_first = ring.leftBy(1) == work.root;  // its left neighbour is the root
+  const bool is_first = ring.rankLeftBy(1) == work.root;  // its left neighbour is the root
   for (std::uint64_t at = work.begin; at < work.end; at += work.slot_elements) {
     const std::uint64_t n = std::min(work.slot_elements, work.end - at);
     const Operand mine = input(at).own();

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "runtime/core/plan.h"
+#include "runtime/core/ring_orders.h"
 
 namespace tutti {
 
@@ -14,7 +15,7 @@ inline constexpr std::uint64_t kLaneGrainBytes = 64;
 constexpr std::uint64_t divideUp(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
 /// What `rank` does in `lane` of the plan. The lanes' element ranges partition the operation.
-constexpr LaneWork laneWork(const Plan& plan, int rank, std::uint32_t lane) {
+constexpr LaneWork laneWork(const Plan& plan, int rank, std::uint32_t lane, const RingOrders& rings = {}) {
   const Descriptor& d = plan.descriptor;
   std::uint64_t share = d.count;
   if (plan.lanes > 1) {
@@ -31,6 +32,7 @@ constexpr LaneWork laneWork(const Plan& plan, int rank, std::uint32_t lane) {
       .end = std::min(d.count, share * (lane + 1)),
       .depth = plan.depth,
       .slot_elements = plan.slot_elements,
+      .ring = rings.of(lane, plan.nranks),
   };
 }
 

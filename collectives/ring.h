@@ -1,6 +1,7 @@
 // The ring programs: reduce-scatter, all-gather, and all-reduce, which is the two fused.
 //
-// Ranks stand in a ring; each receives from its left neighbour (rank - 1) and sends to its right (rank + 1).
+// Ranks stand in a ring; each receives from its left neighbour and sends to its right. Which ranks are
+// neighbours is an order that all ranks have alike, by lane; below it is that of their numbers.
 // The data is cut into n blocks. Reduce-scatter on four ranks, what each sends in step k (A0 = rank 0's part
 // of block A, A01 = A0 + A1, ...; block A belongs to rank 0, B to 1, C to 2, D to 3):
 //
@@ -33,30 +34,39 @@ namespace tutti {
 /// One rank's place in the ring of a lane.
 struct Ring {
   std::int32_t nranks;
-  std::int32_t rank;
+  std::int32_t place;  ///< of this rank, counted to the right
+  const std::uint16_t* order;
   Inbound left;
   Outbound right;
 
-  constexpr Ring(std::int32_t nranks_in_ring, std::int32_t own_rank)
-      : nranks(nranks_in_ring),
-        rank(own_rank),
-        left{static_cast<std::uint16_t>(leftBy(1))},
-        right{static_cast<std::uint16_t>(leftBy(nranks_in_ring - 1))} {}
+  constexpr explicit Ring(const LaneWork& work)
+      : Ring(work.nranks, work.ring == nullptr ? work.rank : work.ring[work.nranks + work.rank], work.ring) {}
 
-  /// The ring of the ranks with number `local` on each host, hosts being `ranks_per_host` apart. Ranks of
+  /// The ring of the ranks with number `local` on each host, hosts being `ranks_per_host` apart. Places in
   /// such a ring are numbers of hosts.
   static constexpr Ring across(std::int32_t hosts, std::int32_t host, std::int32_t ranks_per_host,
                                std::int32_t local) {
-    Ring ring(hosts, host);
+    Ring ring(hosts, host, nullptr);
     ring.left.index = static_cast<std::uint16_t>(ring.left.index * ranks_per_host + local);
     ring.right.index = static_cast<std::uint16_t>(ring.right.index * ranks_per_host + local);
     return ring;
   }
 
-  /// The rank `distance` steps to the left.
+  /// The place `distance` steps to the left, and who stands there.
   constexpr std::int32_t leftBy(std::int32_t distance) const {
-    return (rank - distance % nranks + nranks) % nranks;
+    return (place - distance % nranks + nranks) % nranks;
   }
+  constexpr std::int32_t rankLeftBy(std::int32_t distance) const {
+    return order == nullptr ? leftBy(distance) : order[leftBy(distance)];
+  }
+
+ private:
+  constexpr Ring(std::int32_t places, std::int32_t own_place, const std::uint16_t* ranks)
+      : nranks(places),
+        place(own_place),
+        order(ranks),
+        left{static_cast<std::uint16_t>(rankLeftBy(1))},
+        right{static_cast<std::uint16_t>(rankLeftBy(places - 1))} {}
 };
 
 /// Fills a slot from memory and sends it on.
@@ -89,10 +99,10 @@ TUTTI_STEP bool ringEnd(E& exec, const Ring& ring, Operands dsts, Operands srcs,
 /// Block r of the input (count elements each) is reduced over all ranks into the output of rank r.
 template <Executor E>
 TUTTI_PROGRAM bool ringReduceScatter(E& exec, const LaneWork& work) {
-  const Ring ring(work.nranks, work.rank);
+  const Ring ring(work);
   // What this rank handles in step k is the block of the rank k + 1 to its left; its own comes last.
   const auto mine = [&](std::int32_t k, const Round& round) {
-    return input(static_cast<std::uint64_t>(ring.leftBy(k + 1)) * work.count + round.begin).own();
+    return input(static_cast<std::uint64_t>(ring.rankLeftBy(k + 1)) * work.count + round.begin).own();
   };
   return inBatches(work, slotRound(work), [&](const auto& batch) {
     const auto start = [&](const Round& round) {
@@ -116,9 +126,9 @@ TUTTI_PROGRAM bool ringReduceScatter(E& exec, const LaneWork& work) {
 /// The input of rank r (count elements) is copied to block r of every output.
 template <Executor E>
 TUTTI_PROGRAM bool ringAllGather(E& exec, const LaneWork& work) {
-  const Ring ring(work.nranks, work.rank);
+  const Ring ring(work);
   const auto block = [&](std::int32_t k, const Round& round) {
-    return output(static_cast<std::uint64_t>(ring.leftBy(k)) * work.count + round.begin);
+    return output(static_cast<std::uint64_t>(ring.rankLeftBy(k)) * work.count + round.begin);
   };
   return inBatches(work, slotRound(work), [&](const auto& batch) {
     const auto start = [&](const Round& round) {
@@ -139,7 +149,7 @@ TUTTI_PROGRAM bool ringAllGather(E& exec, const LaneWork& work) {
 }
 
 /// Both fused, for a batch of rounds (rounds.h): what `mine_at` says this rank has of an element is reduced
-/// over all ranks into every output. A round is cut into a block per rank; blocks at its end may be short or
+/// over all ranks into every output. A round is cut into a block per place; blocks at its end may be short or
 /// empty, and are passed like all others.
 template <Executor E, class Batch, class Mine>
 TUTTI_STEP bool ringReduceBatch(E& exec, const Ring& ring, const Batch& batch, const Mine& mine_at) {
@@ -184,7 +194,7 @@ TUTTI_STEP bool ringReduceBatch(E& exec, const Ring& ring, const Batch& batch, c
 /// The input is reduced over all ranks into every output, in rounds of n blocks of at most a slot each.
 template <Executor E>
 TUTTI_PROGRAM bool ringAllReduce(E& exec, const LaneWork& work) {
-  const Ring ring(work.nranks, work.rank);
+  const Ring ring(work);
   const auto roundAt = [&](std::uint64_t at) {
     // Blocks start at multiples of 16 elements, so that a user's aligned buffer stays aligned.
     constexpr std::uint64_t kBlockGrain = 16;

@@ -277,7 +277,7 @@ bool Communicator::execute(const Plan& plan, const UserBuffers& buffers, const W
   for (std::uint32_t lane = 0; lane < plan.lanes; ++lane) {
     const LinkRow& links = plan.slots == SlotForm::packets ? wiring_.packets : wiring_.lanes[lane];
     HostExecutor executor(plan, buffers, linksOf(links), wait, fault_);
-    const bool done = runProgram(executor, plan, laneWork(plan, rank_, lane));
+    const bool done = runProgram(executor, plan, laneWork(plan, rank_, lane, wiring_.rings.view()));
     traffic_.add(executor.moved());
     if (!done || fault_.tripped()) return false;
   }

@@ -308,7 +308,7 @@ class Wirer {
       const Network::Memory memory = wiring_.network->memory();
       wiring_.pinned.emplace_back(*request_.gpus, memory.bytes.data(), memory.bytes.size(), memory.owner);
     }
-    gpu.start(wiring_.lanes, wiring_.packets);
+    gpu.start(wiring_.lanes, wiring_.packets, wiring_.rings);
     wiring_.summary = gpu_->summary();
     if (!network_->slotPlace().empty()) wiring_.summary += ", slots of RDMA in " + network_->slotPlace();
   }

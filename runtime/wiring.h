@@ -12,6 +12,7 @@
 #include "runtime/core/peer.h"
 #include "runtime/core/plan.h"
 #include "runtime/core/rank_status.h"
+#include "runtime/core/ring_orders.h"
 #include "runtime/peers.h"
 #include "runtime/pinned_memory.h"
 #include "runtime/process.h"
@@ -51,6 +52,7 @@ struct Wiring {
   std::unique_ptr<GpuRank> gpu;           ///< nullptr: the ranks work on host memory
   std::vector<LinkRow> lanes;
   LinkRow packets;
+  RingTables rings;
   std::vector<PeerMemory> peer_memory;  ///< by rank: what this rank can do with theirs
   std::vector<MemoryAccess> accepted;   ///< by rank: what they can do with this rank's
   LinkShape shape;                      ///< of the links, fitted to the rank count

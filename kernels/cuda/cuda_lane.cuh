@@ -43,7 +43,7 @@ class CudaLane {
     __syncthreads();  // all have done with the task before
     if (threadIdx.x == 0) {
       task_ = task;
-      work_ = laneWork(task.plan, rank_->rank, lane);
+      work_ = laneWork(task.plan, rank_->rank, lane, rank_->rings);
       const bool is_collective = task.kind == CudaTask::Kind::collective;
       if (!is_collective) work_.root = task.peer;
       const bool packets = task.plan.slots == SlotForm::packets;

@@ -26,6 +26,7 @@
 #include "runtime/core/link.h"
 #include "runtime/core/plan.h"
 #include "runtime/core/rank_status.h"
+#include "runtime/core/ring_orders.h"
 #include "runtime/core/region.h"
 #include "runtime/core/scale.h"
 #include "runtime/core/types.h"
@@ -145,6 +146,7 @@ struct CudaRank {
   CudaLinkEnd* packets_in = nullptr;  ///< [peer]; nullptr: none
   CudaLinkEnd* packets_out = nullptr;
   CudaRegions* regions = nullptr;  ///< [peer]
+  RingOrders rings = {};           ///< in memory of the GPU
   CudaControl* control = nullptr;
   RankStatus* status = nullptr;
   // Written by kernels. Blocks of one kernel share these: atomics of device scope while it runs.

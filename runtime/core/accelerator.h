@@ -28,6 +28,7 @@
 #include "runtime/core/plan.h"
 #include "runtime/core/rank_status.h"
 #include "runtime/core/region.h"
+#include "runtime/core/ring_orders.h"
 #include "runtime/core/scale.h"
 #include "runtime/core/unique_fd.h"
 
@@ -162,7 +163,7 @@ class GpuRank {
   virtual LinkView packetsTo(int peer) const = 0;
 
   /// All links, device and pinned host memory alike. Loads the kernels. `packets` may be empty.
-  virtual void start(std::span<const LinkRow> lanes, const LinkRow& packets) = 0;
+  virtual void start(std::span<const LinkRow> lanes, const LinkRow& packets, const RingTables& rings) = 0;
 
   /// Queues a collective on the stream, behind all earlier work of this rank, whatever its stream; returns at
   /// once. The stream may be capturing.

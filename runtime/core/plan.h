@@ -100,13 +100,14 @@ struct Plan {
 struct LaneWork {
   std::int32_t nranks = 1;
   std::int32_t rank = 0;
-  std::int32_t ranks_per_host = 0;  ///< see Layout
-  std::int32_t root = 0;            ///< for point-to-point the peer
-  std::uint64_t count = 0;          ///< elements of the operation (the stride between blocks)
-  std::uint64_t begin = 0;          ///< first element of this lane
-  std::uint64_t end = 0;            ///< one past its last
-  std::uint32_t depth = 1;          ///< rounds that may be under way at once; below the slots of a link
-  std::uint64_t slot_elements = 1;  ///< elements that fit in a slot
+  std::int32_t ranks_per_host = 0;      ///< see Layout
+  std::int32_t root = 0;                ///< for point-to-point the peer
+  std::uint64_t count = 0;              ///< elements of the operation (the stride between blocks)
+  std::uint64_t begin = 0;              ///< first element of this lane
+  std::uint64_t end = 0;                ///< one past its last
+  std::uint32_t depth = 1;              ///< rounds that may be under way at once; below the slots of a link
+  std::uint64_t slot_elements = 1;      ///< elements that fit in a slot
+  const std::uint16_t* ring = nullptr;  ///< order of the ranks in the lane's ring: see RingOrders
 };
 
 }  // namespace tutti

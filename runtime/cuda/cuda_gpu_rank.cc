@@ -101,7 +101,7 @@ void CudaGpuRank::copyToDevice(void* to, const void* from, std::size_t bytes) co
   checkCuda(synchronize(parts_->stream.get()), "cudaStreamSynchronize after a copy to the GPU");
 }
 
-void CudaGpuRank::start(std::span<const LinkRow> lanes, const LinkRow& packets) {
+void CudaGpuRank::start(std::span<const LinkRow> lanes, const LinkRow& packets, const RingTables& rings) {
   const CurrentDevice current(device_);
   const RelaxedCapture relaxed;
   std::vector<CudaLinkEnd> ends;
@@ -117,13 +117,15 @@ void CudaGpuRank::start(std::span<const LinkRow> lanes, const LinkRow& packets) 
   constexpr std::size_t kEndsAt =
       (sizeof(CudaRank) + alignof(CudaLinkEnd) - 1) / alignof(CudaLinkEnd) * alignof(CudaLinkEnd);
   const std::size_t end_bytes = ends.size() * sizeof(CudaLinkEnd);
-  parts_->rank = allocateDevice(kEndsAt + end_bytes, "the ends of links");
+  const auto tables = std::as_bytes(rings.tables());
+  parts_->rank = allocateDevice(kEndsAt + end_bytes + tables.size(), "the ends of links");
   auto* first = reinterpret_cast<CudaLinkEnd*>(parts_->rank.get() + kEndsAt);
   CudaRank made{.rank = options_.self.rank,
                 .nranks = options_.nranks,
                 .inbound = first,
                 .outbound = first + inbound_ends_,
                 .regions = parts_->regions.table(),
+                .rings = rings.viewAt(reinterpret_cast<const std::uint16_t*>(first + ends.size())),
                 .control = &control(),
                 .status = options_.status};
   if (!packets.inbound.empty()) {
@@ -131,6 +133,7 @@ void CudaGpuRank::start(std::span<const LinkRow> lanes, const LinkRow& packets) 
     made.packets_out = made.packets_in + packets.inbound.size();
   }
   if (end_bytes != 0) copyToDevice(first, ends.data(), end_bytes);
+  if (!tables.empty()) copyToDevice(first + ends.size(), tables.data(), tables.size());
   copyToDevice(rank(), &made, sizeof(made));
   checkCuda(loadCudaKernels(), fmt::format("cudaFuncGetAttributes of Tutti's kernels on GPU {}", device_),
             "Was Tutti built for this GPU (TUTTI_CUDA_ARCHITECTURES)?");

@@ -48,7 +48,7 @@ class CudaGpuRank final : public GpuRank {
   LinkView outbound(std::uint32_t lane, int peer) const override;
   LinkView packetsFrom(int peer) const override;
   LinkView packetsTo(int peer) const override;
-  void start(std::span<const LinkRow> lanes, const LinkRow& packets) override;
+  void start(std::span<const LinkRow> lanes, const LinkRow& packets, const RingTables& rings) override;
 
   void launchCollective(const GpuTask& task, GpuStream stream) override;
   void launchTransfers(std::span<const std::vector<GpuTask>> queues, GpuStream stream) override;
@@ -83,7 +83,7 @@ class CudaGpuRank final : public GpuRank {
     OwnedPinnedMemory<std::byte> control;
     OwnedPinnedMemory<std::byte> announced;  ///< a word, see launchCountLaunch(); none inside one host
     OwnedStream stream;                      ///< for copies of the host
-    OwnedDeviceMemory<std::byte> rank;       ///< a CudaRank, then its link ends
+    OwnedDeviceMemory<std::byte> rank;       ///< a CudaRank, then its link ends, then the orders of rings
     WorkOrder order;
     TaskLists lists;
     CudaLinks links;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "collectives/planner.h"
 #include "collectives/programs.h"
 #include "collectives/trace.h"
@@ -25,6 +27,7 @@ struct Case {
   int root = 0;
   test::Variant variant = test::kVariants[0];
   int ranks_per_host = 0;  ///< 0: as the variant has it
+  RingTables rings = {};
 
   std::string text() const {
     return fmt::format("{} of {} elements by {}, {} ranks ({} per host), {} lanes, {} slots, root {}",
@@ -49,7 +52,7 @@ Replay traceWith(const Case& c, const Run& run) {
   for (int rank = 0; rank < c.nranks; ++rank) {
     for (std::uint32_t lane = 0; lane < plan.lanes; ++lane) {
       TraceExecutor executor;
-      EXPECT_TRUE(run(executor, plan, laneWork(plan, rank, lane)));
+      EXPECT_TRUE(run(executor, plan, laneWork(plan, rank, lane, c.rings.view())));
       traces[static_cast<std::size_t>(rank)].push_back(executor.events());
     }
   }
@@ -181,6 +184,49 @@ INSTANTIATE_TEST_SUITE_P(EveryProgram, TraceOf,
                              text += c == '/' ? '_' : c;
                            return text;
                          });
+
+TEST(TraceRing, AnyOrderOfRanks) {
+  std::mt19937_64 random(5);
+  int other_ways = 0;
+  for (int i = 0; i < 600; ++i) {
+    const auto below = [&random](int n) {
+      return static_cast<int>(random() % static_cast<std::uint64_t>(n));
+    };
+    const int nranks = 1 + below(i % 25 == 0 ? 64 : 9);
+    Case c{.collective = test::kRingCollectives[below(std::size(test::kRingCollectives))],
+           .nranks = nranks,
+           .count = static_cast<std::uint64_t>(below(60 * nranks)),
+           .lanes = static_cast<std::uint32_t>(1 + below(4)),
+           .slots = static_cast<std::uint32_t>(2 + below(3)),
+           .root = below(nranks),
+           .variant = test::kVariants[i % 2 == 0 ? 0 : 5],
+           .rings = RingTables(test::randomOrders(nranks, 1 + below(4), random))};
+    ASSERT_EQ(prove(c), "") << c.text();
+    // The data goes round the ring in that order, and no other way.
+    const Plan plan = planOf(c);
+    for (std::uint32_t lane = 0; lane < plan.lanes && nranks > 1; ++lane) {
+      const std::uint16_t* order = c.rings.view().of(lane, nranks);
+      if (order == nullptr) continue;
+      for (int place = 0; place < nranks; ++place) {
+        const Ring ring(laneWork(plan, order[place], lane, c.rings.view()));
+        EXPECT_EQ(ring.right.index, order[(place + 1) % nranks]);
+        EXPECT_EQ(ring.left.index, order[(place + nranks - 1) % nranks]);
+        ++other_ways;
+      }
+    }
+  }
+  EXPECT_GT(other_ways, 1000);
+}
+
+TEST(TraceRing, OrdersAsNumberedCostNothing) {
+  EXPECT_EQ(RingTables().view().tables, nullptr);
+  EXPECT_EQ(RingTables({{0, 1, 2, 3}}).view().tables, nullptr);
+  EXPECT_EQ(RingTables({{2, 3, 0, 1}, {0, 1, 2, 3}}).view().tables, nullptr);  // the same ring
+  const RingTables two({{0, 1, 2, 3}, {1, 0, 3, 2}});
+  const RingOrders orders = two.view();
+  EXPECT_EQ(orders.count, 2U);
+  EXPECT_EQ(std::vector<int>(orders.of(3, 4), orders.of(3, 4) + 8), (std::vector{0, 3, 2, 1, 0, 3, 2, 1}));
+}
 
 TEST(Trace, EveryRoot) {
   for (const test::Variant& variant : test::kVariants) {

@@ -29,6 +29,7 @@ struct Scenario {
   LinkShape shape;
   bool in_place = false;
   test::Variant variant = test::kVariants[0];
+  RingTables rings = {};
 
   std::string text() const {
     return fmt::format("{} on {} ranks by {}, {} lanes, {} slots of {} bytes{}", describe(descriptor), nranks,
@@ -54,6 +55,8 @@ Scenario scenarioOf(std::uint64_t seed) {
   s.descriptor.root = static_cast<int>(below(static_cast<std::uint64_t>(s.nranks)));
   s.descriptor.count = below(4) == 0 ? below(8) : below(400);
   s.in_place = below(2) == 0;
+  if (below(2) == 0)
+    s.rings = RingTables(test::randomOrders(s.nranks, static_cast<int>(1 + below(3)), random));
   return s;
 }
 
@@ -124,7 +127,7 @@ std::string simulate(const Scenario& s, std::uint64_t seed, const Run& run) {
   const Plan plan = makePlan(s.descriptor, test::layoutFor(s.variant, s.nranks), s.shape, s.variant.plan);
   const auto sim = makeSim(s, plan, seed);
   const std::string report = sim->run([&](SimExecutor& executor) {
-    return run(executor, plan, laneWork(plan, executor.rank(), executor.lane()));
+    return run(executor, plan, laneWork(plan, executor.rank(), executor.lane(), s.rings.view()));
   });
   return report.empty() ? checkValues(s, *sim, seed) : report;
 }

@@ -30,6 +30,7 @@ Scenario scenarioOf(std::mt19937_64& random, DataType type) {
   if (s.descriptor.collective == Collective::all_to_all && s.loans == Loans::inline_data) {
     s.in_place = below(2) == 0;  // see mayReferInPlace
   }
+  if (below(2) == 0) s.rings = RingTables(randomOrders(s.nranks, static_cast<int>(1 + below(3)), random));
   return s;
 }
 
@@ -42,6 +43,7 @@ TEST_P(CudaCollectives, HaveTheBitsOfTheHost) {
     SCOPED_TRACE(fmt::format("{}: {}", i, s.text()));
     Comparison comparison(s, random);
     CudaWorld world(s.nranks, s.shape);
+    for (int r = 0; r < s.nranks; ++r) world.rank(r)->rings = s.rings.view();
     comparison.mapRegions(world);
     world.run(comparison.tasks());
     ASSERT_EQ(faultOf(world), "");
@@ -75,6 +77,8 @@ TEST(CudaCollectiveSequence, LinksSurviveTheirOperations) {
     s.nranks = 3;
     s.shape = kShape;
     s.descriptor.root %= 3;
+    s.rings = RingTables(randomOrders(3, 2, random));
+    for (int r = 0; r < 3; ++r) world.rank(r)->rings = s.rings.view();
     SCOPED_TRACE(fmt::format("{}: {}", i, s.text()));
     Comparison comparison(s, random);
     comparison.mapRegions(world);

@@ -29,6 +29,7 @@ struct Scenario {
   LinkShape shape{.lanes = 1, .slot_count = 2, .slot_bytes = 512, .packet_bytes = 4096};
   Loans loans = Loans::inline_data;
   bool in_place = false;
+  RingTables rings = {};
 
   std::string text() const {
     return fmt::format("{} on {} ranks by {}, {} lanes, {} slots, loans {}{}", describe(descriptor), nranks,
@@ -97,8 +98,9 @@ class Comparison {
 
   /// "" or what differs.
   std::string result() {
-    const std::string report =
-        sim_.run([&](SimExecutor& e) { return runProgram(e, plan_, laneWork(plan_, e.rank(), e.lane())); });
+    const std::string report = sim_.run([&](SimExecutor& e) {
+      return runProgram(e, plan_, laneWork(plan_, e.rank(), e.lane(), scenario_.rings.view()));
+    });
     if (!report.empty()) return report;
     const Descriptor& d = scenario_.descriptor;
     for (int r = 0; r < scenario_.nranks; ++r) {
