@@ -1,14 +1,31 @@
-// The cores that this process may use.
+// The cores that this process may use, and which of them each rank gets.
 #pragma once
 
+#include <filesystem>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace tutti::run {
 
+/// What a rank is bound to.
+enum class BindTo {
+  core,   ///< one of its own, as far as there are enough
+  cache,  ///< those that share a last-level cache
+  numa,   ///< those of a NUMA node
+};
+
 /// Logical CPUs of the affinity mask, ascending. Throws std::system_error.
 std::vector<int> allowedCores();
 
-/// Pins the calling process to `core`. False with errno. Async-signal-safe.
-bool pinToCore(int core) noexcept;
+/// For each rank the CPUs that it is bound to. Ranks that follow each other share caches and NUMA nodes as
+/// far as they go: cores are taken cache by cache, the second threads of cores after all first ones; larger
+/// parts are divided into blocks of ranks. What the system does not tell counts as one part. `cpus`: not
+/// empty. `system`: /sys/devices/system.
+std::vector<std::vector<int>> coresOfRanks(BindTo to, int ranks, const std::vector<int>& cpus,
+                                           const std::filesystem::path& system = "/sys/devices/system");
+
+/// Binds the calling process. False with errno. Async-signal-safe.
+bool bindToCores(std::span<const int> cores) noexcept;
 
 }  // namespace tutti::run

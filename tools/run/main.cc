@@ -47,10 +47,10 @@ int launch(const Options& options) {
                   .id_file = {},
                   .cores = {}};
   if (options.bind) {
-    plan.cores = allowedCores();
-    const auto cores = plan.cores.size();
-    if (static_cast<std::size_t>(options.ranks) > cores) {
-      fmt::print(stderr, "tutti-run: --bind: {} ranks share {} cores\n", options.ranks, cores);
+    const auto cores = allowedCores();
+    plan.cores = coresOfRanks(*options.bind, options.ranks, cores);
+    if (options.bind == BindTo::core && static_cast<std::size_t>(options.ranks) > cores.size()) {
+      fmt::print(stderr, "tutti-run: --bind: {} ranks share {} cores\n", options.ranks, cores.size());
     }
   }
   const ProcessSetup setup;  // before the library starts its thread

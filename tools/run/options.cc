@@ -35,6 +35,11 @@ constexpr const char* kDetails =
     "Hosts: K names for this one, 1 to N of them. Each has a block of consecutive ranks; where N is no "
     "multiple\n"
     "of K, the first N mod K have one rank more. Ranks of different hosts use the network between them.\n\n"
+    "Binding: --bind takes cores cache by cache and NUMA node by NUMA node, so that ranks that follow each "
+    "other\n"
+    "are near, and the second threads of cores last. --bind=cache and --bind=numa give each rank all cores "
+    "of a\n"
+    "last-level cache or NUMA node, in blocks of ranks. Only cores that tutti-run itself may use.\n\n"
     "Emulated GPUs: G on each host, whether the machine has any or not; the CPU runs the kernels, slowly.\n"
     "PROGRAM must load the CUDA runtime as a shared library (nvcc -cudart shared) and hold PTX for compute\n"
     "capability 9.0 or lower. A rank takes device LOCAL_RANK mod G itself, as on a real machine. Tutti's "
@@ -114,7 +119,10 @@ ParsedOptions parseOptions(int argc, char** argv) {
   auto* gpus_option =
       app.add_option("--emulate-gpus", gpus, "run CUDA programs on G emulated GPUs; see below");
   gpus_option->option_text("G")->check(within(0, kMaxEmulatedGpus));
-  app.add_flag("--bind", options.bind, "pin each rank to one of the cores this process may use, in turn");
+  std::string bind;
+  auto* bind_option = app.add_flag(
+      "--bind{core}", bind, "bind each rank to a core of its own, neighbours near each other; see below");
+  bind_option->check(CLI::IsMember({"core", "cache", "numa"}));
   app.add_flag("--no-prefix", no_prefix, "pass lines on without their rank");
   auto* port_option = app.add_option("--port", port, "port of the rendezvous; default: any free one");
   port_option->check(within(1, 65535));
@@ -145,6 +153,9 @@ ParsedOptions parseOptions(int argc, char** argv) {
   options.grace = toMilliseconds(grace);
   options.kill_after = toMilliseconds(kill_after);
   if (port_option->count() > 0) options.port = port;
+  if (bind == "core") options.bind = BindTo::core;
+  if (bind == "cache") options.bind = BindTo::cache;
+  if (bind == "numa") options.bind = BindTo::numa;
   if (hosts_option->count() > 0) options.hosts = hosts;
   if (gpus_option->count() > 0) options.emulated_gpus = gpus;
   return {options, 0};

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/run/cores.h"
+
 namespace tutti::run {
 
 inline constexpr int kMaxRanks = 1024;
@@ -14,7 +16,7 @@ struct Options {
   int ranks = 0;
   std::optional<int> hosts;          ///< that the ranks are divided among, 1 to `ranks`; absent: this one
   std::optional<int> emulated_gpus;  ///< that each host has, 0 to kMaxEmulatedGpus; absent: those there are
-  bool bind = false;                 ///< one core per rank
+  std::optional<BindTo> bind;        ///< absent: ranks run wherever the scheduler likes
   bool prefix = true;                ///< output lines carry their rank
   std::optional<int> port;           ///< of the rendezvous; any free one when absent
   std::chrono::milliseconds grace;   ///< from a stop signal to SIGKILL

@@ -45,7 +45,7 @@ struct Child {
   char* const* environment;
   const ProcessSetup* setup;
   pid_t launcher;
-  int core;  ///< -1: any
+  std::span<const int> cores;  ///< empty: any
   int in, out, err, failure;
 };
 
@@ -59,7 +59,7 @@ struct Child {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail(child, "prctl");
   if (::getppid() != child.launcher) ::_exit(1);  // it died before prctl could tell us
   if (::setpgid(0, 0) != 0) fail(child, "setpgid");
-  if (child.core >= 0 && !pinToCore(child.core)) fail(child, "sched_setaffinity");
+  if (!child.cores.empty() && !bindToCores(child.cores)) fail(child, "sched_setaffinity");
   if (::dup2(child.in, STDIN_FILENO) < 0 || ::dup2(child.out, STDOUT_FILENO) < 0 ||
       ::dup2(child.err, STDERR_FILENO) < 0) {
     fail(child, "dup2");
@@ -147,9 +147,9 @@ RankProcess::RankProcess(const LaunchPlan& plan, const ProcessSetup& setup, int 
   const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null) throw systemError("open /dev/null");
   const auto turn = static_cast<std::size_t>(rank);
-  const int core = plan.cores.empty() ? -1 : plan.cores[turn % plan.cores.size()];
+  const std::span<const int> cores = plan.cores.empty() ? std::span<const int>() : plan.cores[turn];
   const Child child{
-      plan.path.c_str(), argv.data(),     envp.data(),        &setup, ::getpid(), core, null.get(),
+      plan.path.c_str(), argv.data(),     envp.data(),        &setup, ::getpid(), cores, null.get(),
       out.write.get(),   err.write.get(), failure.write.get()};
 
   const pid_t pid = ::fork();

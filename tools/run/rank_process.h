@@ -19,7 +19,7 @@ struct LaunchPlan {
   std::optional<int>
       hosts;  ///< that the ranks are divided among; absent: they are on this one, under its own name
   std::string id_file;
-  std::vector<int> cores;  ///< rank r runs on cores[r % size]; empty: wherever the scheduler likes
+  std::vector<std::vector<int>> cores;  ///< by rank; empty: wherever the scheduler likes
 };
 
 /// A started rank: leader of its own process group, standard input /dev/null, output into pipes. It stays a
