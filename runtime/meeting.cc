@@ -45,6 +45,12 @@ const char* whoMustCall(Attendance::Call call) {
 void Meetings::begin(Attendance::Call call, const std::vector<int>& ranks) {
   ranks_ = ranks;
   begun_ = Clock::now();
+  gone_before_ = gone();
+  for (const int rank : ranks) {
+    if (wiring_.board[rank].state.load(std::memory_order_acquire) == RankStatus::State::left) {
+      gone_before_[static_cast<std::size_t>(rank)] = true;
+    }
+  }
   shown_.call = call;
   shown_.phase = Attendance::Phase::waiting;
   shown_.list = static_cast<std::uint16_t>(keyOf(call, ranks));
@@ -127,7 +133,8 @@ bool Meetings::hasCalled(int rank) const { return wiring_.board[rank].readAttend
 
 /// Called what this rank is in, and waits no more though not all came.
 bool Meetings::hasGivenUp(int rank) const {
-  return shown_.isUnderWay() && hasCalled(rank) && !wiring_.board[rank].readAttendance().isUnderWay();
+  return shown_.isUnderWay() && !gone_before_[static_cast<std::size_t>(rank)] && hasCalled(rank) &&
+         !wiring_.board[rank].readAttendance().isUnderWay();
 }
 
 void Meetings::requireComing() {

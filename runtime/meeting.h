@@ -70,8 +70,9 @@ class Meetings {
   Attendance shown_;        ///< in this rank's line
   std::vector<int> ranks_;  ///< of begin()
   std::chrono::steady_clock::time_point begun_;
-  std::uint32_t agreed_splits_ = 0;        ///< so many splits all ranks have come to
-  std::uint64_t called_ = 0;               ///< meetings that this rank has called
+  std::vector<bool> gone_before_;    ///< by rank: at begin(); what their lines say is of an earlier call
+  std::uint32_t agreed_splits_ = 0;  ///< so many splits all ranks have come to
+  std::uint64_t called_ = 0;         ///< meetings that this rank has called
   std::map<int, std::uint64_t> attended_;  ///< by caller: the number of the last one
 };
 

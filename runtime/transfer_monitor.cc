@@ -67,8 +67,10 @@ bool TransferMonitor::findDeparted(int peer, nanoseconds waited) {
 }
 
 bool TransferMonitor::findElsewhere(int peer, nanoseconds waited) {
-  // What it sent before may have arrived: inside a host that is seen at the second look.
-  if (!isLocal(peer) && waited < seconds(1)) return false;
+  // What it sent before may have arrived: between threads of a host that is seen at the second look. A kernel
+  // does not look when it is asked about.
+  const bool is_seen_soon = isLocal(peer) && around_.wiring.gpu == nullptr;
+  if (!is_seen_soon && waited < seconds(1)) return false;
   if (findSplit(peer)) return true;
   const RankStatus& theirs = status(peer);
   const std::uint64_t entered = theirs.entered.load(std::memory_order_acquire);
