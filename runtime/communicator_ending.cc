@@ -149,6 +149,10 @@ void Communicator::finalize() {
   if (revoked_.load(std::memory_order_acquire)) {
     throw Error(ncclInvalidUsage, "ncclCommFinalize: the communicator is revoked. Call ncclCommDestroy");
   }
+  if (gpu_work_ != nullptr && wiring_.gpu->isLost()) {
+    gpu_work_->adoptReset();
+    throw faultError();
+  }
   const Occupancy occupancy = occupy();
   if (finalized_.exchange(true, std::memory_order_acq_rel)) {
     throw Error(ncclInvalidArgument, "ncclCommFinalize: the communicator is finalized already");

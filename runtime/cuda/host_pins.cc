@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "transports/cuda_ipc/cuda_call.h"
+#include "transports/cuda_ipc/driver.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -19,15 +20,20 @@ void HostPins::pin(void* address, std::size_t bytes) {
     return;
   }
   registerHostMemory(address, bytes, "links");
-  pieces_.emplace(address, Piece{.bytes = bytes, .users = 1});
+  pieces_.emplace(address, Piece{.bytes = bytes, .users = 1, .id = allocationId(address)});
 }
 
 void HostPins::unpin(void* address) noexcept {
-  const std::scoped_lock lock(mutex_);
-  const auto found = pieces_.find(address);
-  if (found == pieces_.end() || --found->second.users > 0) return;
-  succeeded(cudaHostUnregister(address));
-  pieces_.erase(found);
+  std::uint64_t id = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto found = pieces_.find(address);
+    if (found == pieces_.end() || --found->second.users > 0) return;
+    id = found->second.id;
+    pieces_.erase(found);
+  }
+  // Others may pin meanwhile: this waits.
+  if (!isGone(address, id)) succeeded(cudaHostUnregister(address));
 }
 
 }  // namespace tutti

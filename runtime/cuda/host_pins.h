@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <mutex>
 
@@ -24,6 +25,7 @@ class HostPins {
   struct Piece {
     std::size_t bytes = 0;
     int users = 0;
+    std::uint64_t id = 0;  ///< see allocationId(): cudaDeviceReset unpins
   };
   std::mutex mutex_;
   std::map<void*, Piece> pieces_;  ///< by address

@@ -269,6 +269,7 @@ TEST(Gpus, AResetOfTheDeviceEndsNoProcess) {
 }
 
 TEST(Gpus, AResetOfTheDeviceUnderTheEyesOfOthers) {
+  if (machineGpus() != 0) GTEST_SKIP() << "CUDA does not say what becomes of calls that are under way";
   const auto result = alone({"reset-looking"}, onGpus(1));
   EXPECT_EQ(result.exit_code, 0) << result.err;
 }

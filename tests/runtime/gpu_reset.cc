@@ -72,6 +72,7 @@ void find(Comm& comm, const std::string& call, void* stale) {
     check(ncclCommGetAsyncError(comm.handle(), &state));
     return requireTold(state, call);
   }
+  if (call == "finalize") return requireTold(ncclCommFinalize(comm.handle()), call);
   if (call == "destroy") return requireTold(ncclCommDestroy(comm.take()), call);
   if (call == "abort") return check(ncclCommAbort(comm.take()));
   throw std::runtime_error("what is " + call + "?");
@@ -129,7 +130,7 @@ void resetDevice(Comm& comm, const std::string& call) {
 
 void resetDeviceInThreads() {
   for (const char* call :
-       {"allReduce", "send", "register", "split", "shrink", "asyncError", "destroy", "abort"}) {
+       {"allReduce", "send", "register", "split", "shrink", "asyncError", "finalize", "destroy", "abort"}) {
     const ncclUniqueId id = newId();
     for (const std::string& error : runThreads(2, [&](int rank) {
            checkCuda(cudaSetDevice(rank), "cudaSetDevice");

@@ -3,17 +3,28 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <chrono>
 
 #include "transports/cuda_ipc/driver.h"
 #include "tutti/error.h"
 
 namespace tutti {
 
+constexpr auto kUntilClosed = std::chrono::seconds(1);
+
 OpenedMemory::Mapping OpenedMemory::open(int device, const IpcHandle& handle, std::string* reason) try {
   const CurrentDevice current(device);
-  const std::scoped_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
   const std::pair key(device, handle);
-  auto found = entries_.find(key);
+  auto found = entries_.end();
+  const auto isClosing = [&] {
+    found = entries_.find(key);
+    return found != entries_.end() && found->second.users == 0;
+  };
+  if (!closed_.wait_for(lock, kUntilClosed, [&] { return !isClosing(); })) {
+    *reason = "it is being closed, which waits for kernels on this GPU";
+    return {};
+  }
   if (found != entries_.end() && isGone(found->second.base, found->second.id)) {
     entries_.erase(found);
     found = entries_.end();
@@ -36,17 +47,22 @@ OpenedMemory::Mapping OpenedMemory::open(int device, const IpcHandle& handle, st
   return {};
 }
 
-// Under the lock, so that whoever opens the same allocation again finds it open or closed, not in between.
+// Whoever opens the same allocation again waits until it is closed; others do not.
 void OpenedMemory::close(int device, const IpcHandle& handle, std::uint64_t id) noexcept {
-  const std::scoped_lock lock(mutex_);
-  const auto found = entries_.find({device, handle});
+  std::unique_lock lock(mutex_);
+  const std::pair key(device, handle);
+  const auto found = entries_.find(key);
   if (found == entries_.end() || found->second.id != id) return;  // of before a reset
   if (--found->second.users > 0) return;
-  if (!isGone(found->second.base, id)) {
+  std::byte* const base = found->second.base;
+  lock.unlock();
+  if (!isGone(base, id)) {
     const CurrentDevice current(device, std::nothrow);
-    succeeded(cudaIpcCloseMemHandle(found->second.base));
+    succeeded(cudaIpcCloseMemHandle(base));
   }
-  entries_.erase(found);
+  lock.lock();
+  entries_.erase(key);
+  closed_.notify_all();
 }
 
 }  // namespace tutti

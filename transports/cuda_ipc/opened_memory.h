@@ -1,6 +1,7 @@
 // GPU memory of other processes that this process has opened.
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -45,11 +46,12 @@ class OpenedMemory {
   struct Entry {
     std::byte* base = nullptr;
     std::uint64_t id = 0;  ///< see allocationId(): cudaDeviceReset closes what is open
-    int users = 0;
+    int users = 0;         ///< 0: it is being closed
   };
   void close(int device, const IpcHandle& handle, std::uint64_t id) noexcept;
 
   std::mutex mutex_;
+  std::condition_variable closed_;
   std::map<std::pair<int, IpcHandle>, Entry> entries_;
 };
 
