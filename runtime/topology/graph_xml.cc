@@ -88,7 +88,7 @@ class Reader {
 
 std::vector<ChannelGraph> Reader::read() {
   const xml_node root = file_.root();
-  if (!is(root, "graphs")) file_.fail(root, fmt::format("<{}>, expected <graphs>", root.name()));
+  if (!is(root, "graphs")) file_.fail(root, fmt::format("<{}>, expected <graphs>", shown(root.name())));
   if (file_.integerOr(root, "version", INT32_MIN, INT32_MAX, 1) != 1) {
     file_.failAttribute(root, "version", "1, the only one there is");
   }

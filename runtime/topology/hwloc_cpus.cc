@@ -34,7 +34,8 @@ std::string architectureOf(std::string_view text) {
 int numberOr(std::string_view text, int otherwise) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value >= 0 ? value : otherwise;
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  return is_number && value >= 0 && value <= kMostNumber ? value : otherwise;
 }
 
 }  // namespace

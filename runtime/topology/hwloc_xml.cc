@@ -22,12 +22,13 @@ namespace {
 using pugi::xml_node;
 
 constexpr std::int64_t kMostObjects = 4096;  // in a matrix
-constexpr double kPacketShare = 0.8;         // 20 of 25 GB/s of an NVLink are data, as bandwidths.cc has them
+constexpr std::int64_t kMostMBytes = 100000000;
+constexpr double kPacketShare = 0.8;  // 20 of 25 GB/s of an NVLink are data, as bandwidths.cc has them
 
 void checkVersion(XmlFile& file) {
   const xml_node root = file.root();
   if (std::string_view(root.name()) != "topology") {
-    file.fail(root, fmt::format("<{}>, expected <topology>", root.name()));
+    file.fail(root, fmt::format("<{}>, expected <topology>", shown(root.name())));
   }
   const std::string_view version = file.text(root, "version");
   if (version.empty()) {
@@ -122,7 +123,9 @@ void NvlinkMatrix::read(xml_node matrix) {
   for (std::size_t i = 0; i < count; ++i) {
     for (std::size_t j = 0; j < count; ++j) {
       const auto value = numberOf(values[i * count + j]);
-      if (!value || *value < 0) file_.fail(matrix, fmt::format("a value of {}", values[i * count + j]));
+      if (!value || *value < 0 || *value > kMostMBytes) {
+        file_.fail(matrix, fmt::format("a value of {}", shown(values[i * count + j])));
+      }
       if (i == j || *value == 0) continue;
       connect(matrix, endOf(indexes[i]), endOf(indexes[j]), static_cast<double>(*value));
     }
@@ -210,7 +213,7 @@ TopologyFile readTopologyFile(const std::string& path) {
   const std::string root = XmlFile(text, path).root().name();
   if (root == "system") return readNcclXml(text, path);
   if (root == "topology") return readHwlocXml(text, path);
-  fail(fmt::format("<{}> is the root, expected <system> (NCCL) or <topology> (hwloc)", root));
+  fail(fmt::format("<{}> is the root, expected <system> (NCCL) or <topology> (hwloc)", shown(root)));
   return {};
 }
 

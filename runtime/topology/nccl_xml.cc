@@ -298,8 +298,8 @@ void Reader::connect(HostReading& host, xml_node link, int node) {
   const auto bus_id = target(link);
   const int other = bus_id ? host.builder.find(*bus_id) : kNoNode;
   if (other == kNoNode || other == node || host.builder.at(other).kind != TopologyKind::pci_bridge) {
-    file_.remark(link,
-                 fmt::format("<pcilink> to {}, which is no other bridge here", file_.text(link, "target")));
+    file_.remark(link, fmt::format("<pcilink> to {}, which is no other bridge here",
+                                   shown(XmlFile::text(link, "target"))));
     return;
   }
   host.builder.connectSwitches(node, other);
@@ -323,7 +323,7 @@ void Reader::connectNvLink(HostReading& host, xml_node link, int gpu) {
     if (links.to != kNoNode && host.builder.at(links.to).kind == TopologyKind::nvswitch)
       links.to = host.builder.nvSwitch();
   }
-  const std::string text = fmt::format("an <nvlink> to {}", file_.text(link, "target"));
+  const std::string text = fmt::format("an <nvlink> to {}", shown(XmlFile::text(link, "target")));
   if (links.to == kNoNode) return file_.remark(link, text + ", which is not here");
   if (links.to == gpu) return file_.remark(link, text + ", which is the GPU itself");
   const TopologyKind kind = host.builder.at(links.to).kind;
@@ -352,7 +352,7 @@ Topology Reader::finish(HostReading& host) {
 
 std::vector<Topology> Reader::read() {
   const xml_node system = file_.root();
-  if (!is(system, "system")) file_.fail(system, fmt::format("<{}>, expected <system>", system.name()));
+  if (!is(system, "system")) file_.fail(system, fmt::format("<{}>, expected <system>", shown(system.name())));
   file_.expectAttributes(system, {"version", "keep"});
   if (file_.integerOr(system, "version", INT32_MIN, INT32_MAX, 1) != 1) {
     file_.failAttribute(system, "version", "1, the only one there is");

@@ -20,16 +20,6 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r\n") + 1 - first);
 }
 
-/// What a message quotes of a file.
-std::string quoted(std::string_view text) {
-  constexpr std::size_t kMost = 60;
-  std::string shown = "\"";
-  for (const char c : text.substr(0, kMost)) {
-    shown += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  }
-  return shown + (text.size() > kMost ? "...\"" : "\"");
-}
-
 /// The whole text as a number, or false.
 template <class T>
 bool parse(std::string_view text, T& value) {
@@ -44,7 +34,17 @@ bool parseHex(std::string_view text, std::uint64_t& value) {
 
 bool isHex(std::string_view text) { return text.substr(0, 2) == "0x" || text.substr(0, 2) == "0X"; }
 
+std::string quoted(std::string_view text) { return '"' + shown(text) + '"'; }
+
 }  // namespace
+
+std::string shown(std::string_view text) {
+  constexpr std::size_t kMost = 60;
+  std::string shown;
+  for (const char c : text.substr(0, kMost))
+    shown += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  return text.size() > kMost ? shown + "..." : shown;
+}
 
 XmlFile::XmlFile(std::string_view text, std::string name) : text_(text), name_(std::move(name)) {
   if (text.size() > kMostFileBytes) {
@@ -96,7 +96,7 @@ void XmlFile::remark(pugi::xml_node element, const std::string& text) {
 }
 
 void XmlFile::remarkElement(pugi::xml_node element) {
-  remark(element, fmt::format("<{}> in <{}>", element.name(), element.parent().name()));
+  remark(element, fmt::format("<{}> in <{}>", shown(element.name()), shown(element.parent().name())));
 }
 
 std::vector<std::string> XmlFile::remarks() const {

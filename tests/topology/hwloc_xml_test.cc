@@ -197,6 +197,8 @@ TEST(HwlocXml, NvLinksComeFromTheirBandwidths) {
             "h:2: a matrix of 4 objects with 1 indexes and 1 values");
   EXPECT_EQ(errorOf(machine(devices, matrix("OSDev:20 1 2 3", "1 -5 1 1 1 1 1 1 1 1 1 1 1 1 1 1"))),
             "h:2: a value of -5");
+  EXPECT_EQ(errorOf(machine(devices, matrix("OSDev:20 1 2 3", "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 100000001"))),
+            "h:2: a value of 100000001");
 }
 
 TEST(HwlocXml, NetworkDevicesMayHaveNoPlace) {
@@ -213,6 +215,20 @@ TEST(HwlocXml, MemoryOfTwoKindsIsOneNode) {
   ASSERT_EQ(file.hosts.at(0).nodes.size(), 1U);
   EXPECT_EQ(file.hosts[0].nodes[0].cpu.numa, 0);
   EXPECT_EQ(file.remarks, std::vector<std::string>{"line 3: NUMA node 1 has no CPUs of its own"});
+}
+
+TEST(HwlocXml, WhatPackagesSayMayBeAnything) {
+  const CpuDetails cpu =
+      read(topology(R"(<object type="Machine" cpuset="0x3"><object type="Package" os_index="4" cpuset="0x3">
+<info name="CPUVendor" value=" Some "/><info name="CPUFamilyNumber" value="450255451"/><info name="CPUModelNumber" value="x"/>
+<object type="NUMANode" os_index="0" cpuset="0x3"/></object></object>)"))
+          .hosts.at(0)
+          .nodes.at(0)
+          .cpu;
+  EXPECT_EQ(cpu.package, 4);
+  EXPECT_EQ(cpu.vendor, "Some");
+  EXPECT_EQ(cpu.family, 0);
+  EXPECT_EQ(cpu.model, 0);
 }
 
 TEST(HwlocXml, WithoutNumaNodesTheMachineIsOne) {

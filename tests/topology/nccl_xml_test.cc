@@ -222,6 +222,7 @@ TEST(NcclXml, WrongFilesAreRefusedWithLineAndReason) {
        "f:2: no XML: Error parsing element attribute, at the end of the file: is it truncated?"},
       {"<system>\n<cpu>\n</system>", "f:3: no XML: Start-end tags mismatch"},
       {"<system/>\n<system/>", "f:2: a second element at the top"},
+      {"<" + std::string(100, 'x') + "/>", "f:1: <" + std::string(60, 'x') + "...>, expected <system>"},
       {"\n<topology/>", "f:2: <topology>, expected <system>"},
       {"<system version=\"2\"/>",
        "f:1: attribute \"version\" of <system> is \"2\", expected 1, the only one there is"},
