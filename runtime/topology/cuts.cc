@@ -13,6 +13,7 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// Every set of places costs one flow.
 constexpr std::size_t kMostPlacesForAllSets = 8;
+constexpr std::size_t kMostPlacesForSets = 16;
 constexpr double kEnough = 1e-9;
 
 /// Maximum flow from some nodes to others along links that some leg uses (Edmonds and Karp).
@@ -144,6 +145,12 @@ std::vector<Sides> someSets(const std::vector<int>& places) {
   return all;
 }
 
+std::vector<Sides> setsOf(const std::vector<int>& places) {
+  if (places.size() <= kMostPlacesForAllSets) return allSets(places);
+  if (places.size() <= kMostPlacesForSets) return someSets(places);
+  return {};
+}
+
 double width(const ChannelProblem& problem, const std::vector<int>& least_uses, const Cut& cut) {
   double sum = 0;
   for (const int link : cut) sum += 10 * problem.links[at(link)].gbytes_per_s / least_uses[at(link)];
@@ -157,8 +164,7 @@ std::vector<Cut> findCuts(const ChannelProblem& problem, const RouteRules& rules
   // Who leaves by the port that he came in by comes round: with that port on whichever side, he passes.
   const bool port_is_an_end = problem.form == RouteForm::ported_ring && rules.crosses_ports;
   std::vector<Cut> cuts;
-  for (Sides& sides :
-       problem.count() <= kMostPlacesForAllSets ? allSets(problem.places) : someSets(problem.places)) {
+  for (Sides& sides : setsOf(problem.places)) {
     if (port_is_an_end) sides.sinks.insert(sides.sinks.end(), problem.ports.begin(), problem.ports.end());
     cuts.push_back(flow.narrowest(sides.sources, sides.sinks));
   }

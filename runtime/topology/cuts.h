@@ -11,8 +11,8 @@ namespace tutti {
 using Cut = std::vector<int>;
 
 /// Whatever divides the places in two has to be passed by every channel: the narrowest cuts around each set
-/// of places (from 9 places on, around single ones and between two), and between places and ports. The
-/// narrowest first, each once.
+/// of places (from 9 places on, around single ones and between two; from 17 on none), and between places and
+/// ports. The narrowest first, each once.
 std::vector<Cut> findCuts(const ChannelProblem& problem, const RouteRules& rules);
 
 /// By link: the least that a leg takes of it, in tenths.

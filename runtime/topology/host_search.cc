@@ -56,9 +56,9 @@ std::vector<RouteRules> relaxations(const ChannelProblem& problem, const SearchR
   return all;
 }
 
-std::optional<Found> findBest(const ChannelProblem& problem, const SearchRules& rules) {
+std::optional<Found> findBest(const ChannelProblem& problem, const SearchRules& rules, int most_channels) {
   std::optional<Found> best;
-  PackingRules packing{.most_channels = rules.most_channels};
+  PackingRules packing{.most_channels = most_channels};
   for (const RouteRules& rule : relaxations(problem, rules)) {
     const bool is_welcome = rule.crosses_ports && rules.cross_nic == SearchRules::CrossNic::yes;
     const double needed = best ? best->packing.total() * (is_welcome ? 1 + kSame : kWorthRelaxing) : 0;
@@ -153,7 +153,9 @@ ChannelGraph searchHost(const TopologyPaths& paths, const std::vector<int>& seat
   const RouteForm form = formOf(pattern, has_ports);
   const HostProblem host = makeHostProblem(paths, seats, form, rules);
   if (host.seats.size() > kMostPlaces || seats.empty()) return lastResort(host, pattern, rules);
-  const std::optional<Found> found = findBest(host.problem, rules);
+  // Ranks in host memory have one thread: one channel.
+  const bool has_gpus = paths.topology().nodes[at(seats.front())].kind == TopologyKind::gpu;
+  const std::optional<Found> found = findBest(host.problem, rules, has_gpus ? rules.most_channels : 1);
   if (!found) return lastResort(host, pattern, rules);
 
   ChannelGraph graph{.pattern = pattern, .intra_class = PathClass::loc, .inter_class = PathClass::loc};

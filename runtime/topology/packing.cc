@@ -125,7 +125,7 @@ class Packer {
 Packing pack(const ChannelProblem& problem, const Routes& routes, const std::vector<Cut>& cuts,
              const PackingRules& rules) {
   Packing one = oneChannel(problem, routes.routes);
-  if (one.routes.empty() || commonStep(problem) == 0) return one;
+  if (one.routes.empty() || commonStep(problem) == 0 || rules.most_channels < 2) return one;
   const PackingInput input = makePackingInput(problem, routes.routes, cuts);
   Packing packing = Packer(input, rules, std::move(one)).run();
   if (routes.is_complete) return packing;

@@ -7,6 +7,8 @@ namespace tutti {
 namespace {
 
 constexpr double kZero = 1e-9;
+/// Of the table: 32 MiB.
+constexpr std::size_t kMostCells = std::size_t{1} << 22;
 constexpr int kMostPivots = 1000;
 /// From here on the first column that improves is taken, not the best: so it cannot go round in circles.
 constexpr int kCarefulPivots = 500;
@@ -92,10 +94,16 @@ class Simplex {
   std::vector<std::size_t> basis_;
 };
 
+LinkPrices unpriced(std::size_t routes) {
+  return {
+      {}, std::numeric_limits<double>::max(), std::vector<double>(routes, 1), std::vector<double>(routes)};
+}
+
 }  // namespace
 
 LinkPrices priceLinks(const ChannelProblem& problem, const std::vector<Route>& routes) {
   const std::size_t links = problem.links.size();
+  if (links * (links + routes.size()) > kMostCells) return unpriced(routes.size());
   Simplex simplex(links, routes.size());
   for (std::size_t link = 0; link < links; ++link) {
     simplex.limit(link) = problem.links[link].gbytes_per_s;
@@ -113,8 +121,7 @@ LinkPrices priceLinks(const ChannelProblem& problem, const std::vector<Route>& r
     prices.by_route.push_back(sum);
     least = std::min(least, sum);
   }
-  if (least < kZero)
-    return {{}, std::numeric_limits<double>::max(), std::vector<double>(routes.size(), 1), prices.use_gbytes};
+  if (least < kZero) return unpriced(routes.size());
   // Nobody may pay less than 1.
   for (double& price : prices.by_link) price /= least;
   for (double& price : prices.by_route) price /= least;

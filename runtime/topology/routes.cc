@@ -142,8 +142,9 @@ class RouteFinder {
   /// `partial` is ordered by ports.
   void keepWidest(std::vector<Partial>& partial) {
     const std::size_t ports = std::max<std::size_t>(1, problem_.ports.size());
-    const auto most = static_cast<std::ptrdiff_t>(
-        std::max<std::size_t>(1, kMostPartialRoutes / (problem_.count() * problem_.count()) / ports));
+    const std::size_t cost = problem_.count() * problem_.count() * (1 + problem_.links.size() / kManyLinks);
+    const auto most =
+        static_cast<std::ptrdiff_t>(std::max<std::size_t>(1, kMostPartialRoutes / cost / ports));
     std::vector<Partial> kept;
     for (auto begin = partial.begin(); begin != partial.end();) {
       const auto end = std::find_if(begin, partial.end(),

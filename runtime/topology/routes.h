@@ -24,8 +24,9 @@ struct Routes {
 };
 
 /// Most partial routes of one length that are followed, times the places squared: 4,096 of 8 places, 1,024 of
-/// 16; of each port its part.
+/// 16; of each port its part. Where there are more than kManyLinks, so many times fewer.
 inline constexpr std::size_t kMostPartialRoutes = std::size_t{1} << 18;
+inline constexpr std::size_t kManyLinks = 256;
 
 /// Every route, but for those that use no link less than another that is listed. At most 64 places.
 ///

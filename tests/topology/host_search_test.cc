@@ -310,5 +310,35 @@ TEST(HostSearch, LargeHostsStayInBounds) {
   expectValid(host.topology, gpus, rings);
 }
 
+// 64 NUMA nodes, each with a way to every other: 4,032 links. Ranks in host memory have one channel.
+TEST(HostSearch, ManyNumaNodes) {
+  test::HostBuilder host;
+  for (int i = 0; i < 64; ++i) host.numaNode("AuthenticAMD", 25, 1, 1);
+  const std::vector<int> seats = host.topology.all(TopologyKind::numa_node);
+  const CpuTime time;
+  const ChannelGraph rings = search(host.topology, seats, 1);
+  std::cout << "64 NUMA nodes: rings in " << time.milliseconds() << " ms\n";
+  ASSERT_EQ(rings.channels.size(), 1u);
+  EXPECT_NEAR(rings.intra_gbytes_per_s, 16, kRounding);
+  expectValid(host.topology, seats, rings);
+}
+
+// 64 GPUs at one NVSwitch, and the same many without: one ring is all that is looked for in any case.
+TEST(HostSearch, ManyGpus) {
+  for (const bool has_nvlinks : {true, false}) {
+    test::HostBuilder host;
+    const int numa = host.numaNode("AuthenticAMD", 25, 1);
+    for (int i = 0; i < 64; ++i) host.gpu(numa, test::kGen4x16, 90);
+    const std::vector<int> gpus = host.topology.all(TopologyKind::gpu);
+    const int nvswitch = has_nvlinks ? host.nvSwitch() : 0;
+    for (const int gpu : has_nvlinks ? gpus : std::vector<int>{}) host.nvlinks(gpu, nvswitch, 18);
+    const CpuTime time;
+    const ChannelGraph rings = search(host.topology, gpus, 1);
+    std::cout << "64 GPUs: rings in " << time.milliseconds() << " ms\n";
+    EXPECT_NEAR(totalOf(rings), has_nvlinks ? 18 * 20.6 : 24, kRounding);
+    expectValid(host.topology, gpus, rings);
+  }
+}
+
 }  // namespace
 }  // namespace tutti
