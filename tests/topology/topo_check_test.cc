@@ -21,7 +21,7 @@ TopologyNode& nodeOf(Topology& topology, TopologyKind kind, std::size_t place) {
 Findings checked(Topology topology) {
   std::vector<NamedHost> hosts;
   hosts.push_back({"node0", std::move(topology)});
-  return checkMachine(makeMachine(std::move(hosts), {}, 0), {});
+  return checkMachine(makeMachine(std::move(hosts)), {});
 }
 
 /// "check: seen" of the warnings.
@@ -118,10 +118,9 @@ TEST(TopoCheck, SeesHostsThatAreNotAlike) {
   std::vector<NamedHost> hosts;
   hosts.push_back({"node0", test::dgxLike()});
   hosts.push_back({"node1", test::dgxLike()});
-  EXPECT_EQ(warnings(checkMachine(makeMachine(hosts, {}, 0), {})), Lines{});
+  EXPECT_EQ(warnings(checkMachine(makeMachine(hosts), {})), Lines{});
   nodeOf(hosts.back().topology, TopologyKind::numa_node, 0).cpu.cpus.pop_back();
-  EXPECT_EQ(warnings(checkMachine(makeMachine(hosts, {}, 0), {})),
-            Lines{"shapes: 2 different ones among 2 hosts"});
+  EXPECT_EQ(warnings(checkMachine(makeMachine(hosts), {})), Lines{"shapes: 2 different ones among 2 hosts"});
 }
 
 TEST(TopoCheck, TellsWhatCouldNotBeSeenAndWhatFilesHeldMore) {
@@ -129,8 +128,7 @@ TEST(TopoCheck, TellsWhatCouldNotBeSeenAndWhatFilesHeldMore) {
   host.unseen = {"NVML: not there"};
   std::vector<NamedHost> hosts;
   hosts.push_back({"node0", host});
-  const Findings findings =
-      checkMachine(makeMachine(std::move(hosts), {}, 0), {"a.xml: line 3: element <x>"});
+  const Findings findings = checkMachine(makeMachine(std::move(hosts)), {"a.xml: line 3: element <x>"});
   const auto has = [&](const std::string& seen) {
     return std::ranges::any_of(findings, [&](const Finding& finding) {
       return finding.level == Level::note && finding.seen == seen;

@@ -91,6 +91,30 @@ TEST(Topo, WritesGraphFiles) {
   EXPECT_FALSE(graphs[0].channels.empty());
 }
 
+TEST(Topo, TakesTheChannelsOfAGraphFile) {
+  const ScratchDirectory scratch;
+  const std::string reversed = scratch.write(
+      "graph.xml",
+      R"(<graphs version="1"><graph id="0" pattern="4" crossnic="0" nchannels="1" speedintra="6" speedinter="6" )"
+      R"(latencyinter="0" typeintra="SYS" typeinter="PIX" samechannels="1"><channel>)"
+      R"(<gpu dev="3" rank="3"/><gpu dev="2" rank="2"/><gpu dev="1" rank="1"/><gpu dev="0" rank="0"/>)"
+      R"(</channel></graph></graphs>)");
+  const CommandResult result = topo({"--input", kData + "pcie.xml", "--graph", reversed, "--rings"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("1 channel, each 6 GB/s"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("channel 0: GPU 3 > GPU 2 > GPU 1 > GPU 0 > GPU 3"), std::string::npos)
+      << result.out;
+
+  const CommandResult wrong = topo({"--input", kData + "dgx.xml", "--graph", reversed, "--rings"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_NE(wrong.err.find("graph.xml:1: "), std::string::npos) << wrong.err;
+  const CommandResult several =
+      topo({"--input", kData + "pcie.xml", "--input", kData + "worn.xml", "--graph", reversed, "--rings"});
+  EXPECT_EQ(several.exit_code, 2);
+  EXPECT_NE(several.err.find("hosts of one shape"), std::string::npos) << several.err;
+  EXPECT_EQ(topo({"--input", kData + "pcie.xml", "--graph", "/nowhere/graph.xml"}).exit_code, 2);
+}
+
 TEST(Topo, JsonHoldsAllSections) {
   const CommandResult result = topo({"--input", kData + "pcie.xml", "--hosts", "3", "--format", "json"});
   const json document = json::parse(result.out, nullptr, false);

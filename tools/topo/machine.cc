@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <iterator>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
+#include "runtime/topology/graph_xml.h"
 #include "tools/topo/words.h"
 
 namespace tutti::topo {
@@ -65,6 +68,28 @@ std::size_t shapeOf(Cluster& cluster, NamedHost&& host, int ranks_per_host) {
   return cluster.shapes.size() - 1;
 }
 
+std::string contentOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file || !text) throw std::invalid_argument(fmt::format("--graph {}: cannot be read", path));
+  return text.str();
+}
+
+/// The file's rings and trees in place of those found; what it lacks stays.
+void takeGraph(Machine& machine, const MachineOptions& options) {
+  if (machine.cluster.shapes.size() > 1)
+    throw std::invalid_argument("--graph: one file is for hosts of one shape; these have several");
+  std::vector<ChannelGraph> rings = machine.search.rings;
+  std::vector<ChannelGraph> trees = machine.search.trees;
+  for (ChannelGraph& graph : readGraphXml(contentOf(options.graph), options.graph, machine.topologyOf(0),
+                                          machine.cluster.shapes.front().seats)) {
+    std::vector<ChannelGraph>& place = graph.pattern == ChannelPattern::ring ? rings : trees;
+    place.front() = std::move(graph);
+  }
+  machine.search = joinHosts(machine.cluster, options.rules, std::move(rings), std::move(trees));
+}
+
 }  // namespace
 
 std::vector<const Cluster::Host*> Machine::hostsOf(std::size_t shape) const {
@@ -81,18 +106,19 @@ std::size_t Machine::rankCount() const {
   return count;
 }
 
-Machine makeMachine(std::vector<NamedHost> hosts, const SearchRules& rules, int ranks_per_host) {
+Machine makeMachine(std::vector<NamedHost> hosts, const MachineOptions& options) {
   Machine machine;
   int rank = 0;
   for (NamedHost& host : hosts) {
     Cluster::Host placed{.name = host.name, .shape = 0, .ranks = {}};
-    placed.shape = shapeOf(machine.cluster, std::move(host), ranks_per_host);
+    placed.shape = shapeOf(machine.cluster, std::move(host), options.ranks_per_host);
     const std::size_t seats = machine.cluster.shapes[placed.shape].seats.size();
     for (std::size_t seat = 0; seat < seats; ++seat) placed.ranks.push_back(rank++);
     machine.cluster.hosts.push_back(std::move(placed));
   }
   for (const Cluster::HostShape& shape : machine.cluster.shapes) machine.paths.emplace_back(*shape.topology);
-  machine.search = searchCluster(machine.cluster, rules);
+  machine.search = searchCluster(machine.cluster, options.rules);
+  if (!options.graph.empty()) takeGraph(machine, options);
   machine.bandwidths = predictBandwidths(machine.cluster, machine.search);
   return machine;
 }

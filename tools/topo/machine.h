@@ -35,10 +35,16 @@ struct Machine {
   std::size_t rankCount() const;
 };
 
+struct MachineOptions {
+  SearchRules rules = {};
+  int ranks_per_host = 0;  ///< 0: one per GPU; without GPUs one per NUMA node, but two at least
+  std::string graph = {};  ///< NCCL's graph file, whose channels are taken instead of found ones; empty: none
+};
+
 /// Ranks are numbered host by host, seat by seat: the GPUs in the order of their numbers, or where there are
-/// none the NUMA nodes, several ranks on one. `ranks_per_host`: 0: one per GPU; one per NUMA node, but two at
-/// least. More than there are GPUs throws std::invalid_argument.
-Machine makeMachine(std::vector<NamedHost> hosts, const SearchRules& rules, int ranks_per_host);
+/// none the NUMA nodes, several ranks on one. Throws FileError, and std::invalid_argument for more ranks than
+/// GPUs, and for a graph file and hosts of several shapes.
+Machine makeMachine(std::vector<NamedHost> hosts, const MachineOptions& options = {});
 
 /// Several hosts of one shape, by their names: "node0", "node0 and node1", "node0 to node15 (16 hosts)".
 std::string namesOf(const std::vector<const Cluster::Host*>& hosts);

@@ -71,7 +71,7 @@ std::string xmlText(const Machine& machine, const Options& options) {
 
 Said show(const Options& options) {
   Inputs inputs = loadInputs(options);
-  const Machine machine = makeMachine(std::move(inputs.hosts), options.rules, options.ranks);
+  const Machine machine = makeMachine(std::move(inputs.hosts), options.machine);
   const Findings findings = checkMachine(machine, inputs.remarks);
   const int exit_status = options.wants_check ? exitStatus(findings) : 0;
   switch (options.format) {
@@ -91,7 +91,7 @@ Said show(const Options& options) {
 
 Said compare(const Options& options) {
   const auto load = [&](const std::string& path) {
-    return makeMachine(loadOne(path, options).hosts, options.rules, options.ranks);
+    return makeMachine(loadOne(path, options).hosts, options.machine);
   };
   const Machine a = load(options.compared[0]);
   const Machine b = load(options.compared[1]);

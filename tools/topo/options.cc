@@ -84,7 +84,7 @@ void addInput(CLI::App& app, Options& options, Words& words) {
       ->option_text("N")
       ->check(CLI::Range(1, kMostHosts))
       ->group(group);
-  app.add_option("--ranks", options.ranks,
+  app.add_option("--ranks", options.machine.ranks_per_host,
                  "ranks per host; else one per GPU, or one per NUMA node, but two at least")
       ->option_text("N")
       ->check(CLI::Range(1, kMostRanks))
@@ -102,7 +102,10 @@ void addRules(CLI::App& app, Options& options, Words& words) {
       ->group(group);
   app.add_option("--p2p-level", words.p2p_level, "as NCCL_P2P_LEVEL")->option_text("LEVEL")->group(group);
   app.add_option("--gdr-level", words.gdr_level, "as NCCL_NET_GDR_LEVEL")->option_text("LEVEL")->group(group);
-  app.add_option("--channels", options.rules.most_channels, "as NCCL_MAX_NCHANNELS")
+  app.add_option("--graph", options.machine.graph, "rings and trees of NCCL's graph file, not the best ones")
+      ->option_text("FILE")
+      ->group(group);
+  app.add_option("--channels", options.machine.rules.most_channels, "as NCCL_MAX_NCHANNELS")
       ->option_text("N")
       ->check(CLI::Range(1, 64))
       ->group(group);
@@ -168,9 +171,9 @@ ParsedOptions parseOptions(int argc, char** argv) {
     app.parse(argc, argv);
     options.format = formats().at(words.format);
     if (!words.nvlinks.empty()) options.nvlinks = parseAssumedNvlinks(words.nvlinks);
-    options.rules.cross_nic = static_cast<SearchRules::CrossNic>(words.cross_nic);
-    if (!words.p2p_level.empty()) options.rules.p2p_level = levelOf(words.p2p_level, "--p2p-level");
-    if (!words.gdr_level.empty()) options.rules.rdma_level = levelOf(words.gdr_level, "--gdr-level");
+    options.machine.rules.cross_nic = static_cast<SearchRules::CrossNic>(words.cross_nic);
+    if (!words.p2p_level.empty()) options.machine.rules.p2p_level = levelOf(words.p2p_level, "--p2p-level");
+    if (!words.gdr_level.empty()) options.machine.rules.rdma_level = levelOf(words.gdr_level, "--gdr-level");
     checkTogether(options);
   } catch (const CLI::Success& success) {  // --help and --version
     return {std::nullopt, app.exit(success)};

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/topology/search.h"
 #include "tools/topo/assumed_nvlinks.h"
+#include "tools/topo/machine.h"
 
 namespace tutti::topo {
 
@@ -16,9 +16,8 @@ enum class Format : std::uint8_t { text, xml, json, dot, svg };
 struct Options {
   std::vector<std::string> inputs;  ///< files, a host each or several; none: this machine
   int hosts = 1;                    ///< copies of what is looked at
-  int ranks = 0;                    ///< per host; 0: as makeMachine has it
   std::optional<AssumedNvlinks> nvlinks;
-  SearchRules rules;
+  MachineOptions machine;
 
   bool wants_matrix = false;
   bool wants_rings = false;
