@@ -44,32 +44,45 @@ std::vector<int> senders(const std::vector<TopologyNotice>& notices, const Ranks
   return found;
 }
 
-/// Their texts, all ranks' equally long parts of what is to be sent being one round.
+struct Part {
+  int sender;
+  std::size_t begin;
+  std::size_t bytes;
+};
+
+/// What is sent in each round: texts one after the other, the last of a round perhaps going on in the next.
+std::vector<std::vector<Part>> roundsOf(const std::vector<int>& from,
+                                        const std::vector<TopologyNotice>& notices) {
+  std::vector<std::vector<Part>> rounds;
+  std::size_t room = 0;
+  for (const int sender : from) {
+    const std::size_t size = notices[static_cast<std::size_t>(sender)].bytes;
+    for (std::size_t begin = 0; begin < size; begin += rounds.back().back().bytes) {
+      if (room == 0) {
+        rounds.emplace_back();
+        room = kBytesPerRound;
+      }
+      rounds.back().push_back({sender, begin, std::min(room, size - begin)});
+      room -= rounds.back().back().bytes;
+    }
+  }
+  return rounds;
+}
+
 std::map<int, std::string> gatherTexts(Bootstrap& bootstrap, int rank, const std::string& own,
-                                       const std::vector<int>& from,
-                                       const std::vector<TopologyNotice>& notices) {
+                                       const std::vector<std::vector<Part>>& rounds) {
   std::map<int, std::string> texts;
-  std::size_t next = 0;  // of `from`
-  while (next < from.size()) {
-    std::size_t room = kBytesPerRound;
+  for (const std::vector<Part>& round : rounds) {
     std::string_view mine;
-    const std::size_t first = next;
-    while (room > 0 && next < from.size()) {
-      const int sender = from[next];
-      const std::size_t sent = texts[sender].size();
-      const std::size_t left = notices[static_cast<std::size_t>(sender)].bytes - sent;
-      // The last of a round may go on in the next one.
-      const std::size_t part = std::min(room, left);
-      if (sender == rank) mine = std::string_view(own).substr(sent, part);
-      room -= part;
-      if (part < left) break;
-      ++next;
+    for (const Part& part : round) {
+      if (part.sender == rank && part.begin < own.size())
+        mine = std::string_view(own).substr(part.begin, part.bytes);
     }
     const std::vector<Bytes> parts =
         bootstrap.allGatherBytes({reinterpret_cast<const std::uint8_t*>(mine.data()), mine.size()});
-    for (std::size_t i = first; i < std::min(next + 1, from.size()); ++i) {
-      const Bytes& part = parts[static_cast<std::size_t>(from[i])];
-      texts[from[i]].append(part.begin(), part.end());
+    for (const Part& part : round) {
+      const Bytes& bytes = parts[static_cast<std::size_t>(part.sender)];
+      texts[part.sender].append(bytes.begin(), bytes.end());
     }
   }
   return texts;
@@ -122,7 +135,15 @@ std::shared_ptr<const Cluster> exchangeTopologies(Bootstrap& bootstrap, int rank
                                                   const RanksByHost& hosts,
                                                   const std::vector<PeerInfo>& peers) {
   const std::vector<int> from = senders(notices, hosts);
-  const auto texts = gatherTexts(bootstrap, rank, own, from, notices);
+  for (const int sender : from) {
+    const auto at = static_cast<std::size_t>(sender);
+    if (notices[at].bytes == 0 || notices[at].bytes > kMostBytes) {
+      throw Error(ncclInternalError,
+                  fmt::format("{} announces {} bytes that describe its host, and {} are the most",
+                              describe(peers[at]), notices[at].bytes, kMostBytes));
+    }
+  }
+  const auto texts = gatherTexts(bootstrap, rank, own, roundsOf(from, notices));
   std::map<Digest, std::shared_ptr<const Topology>> topologies;
   for (const int sender : from) {
     const auto at = static_cast<std::size_t>(sender);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/bootstrap/rendezvous.h"
@@ -48,6 +49,8 @@ struct Exchange {
     return text;
   };
 
+  std::uint32_t more_bytes = 0;  ///< rank 2 announces
+
   std::vector<std::shared_ptr<const Cluster>> clusters;
   std::vector<std::string> errors;
 
@@ -60,6 +63,7 @@ struct Exchange {
       const auto description = describeTopology(topologies[host], hosts[host], peers);
       const int leader = hosts[host][0];
       notices[static_cast<std::size_t>(leader)] = description.notice;
+      if (leader == 2) notices[2].bytes += more_bytes;
       own[static_cast<std::size_t>(leader)] = tells(leader, description.text);
     }
     const UniqueId id = decode(openRendezvous({.init_timeout = seconds(60), .is_for_this_process = true}));
@@ -174,6 +178,16 @@ TEST(TopologyExchange, WhatIsDamagedFailsOnAllRanks) {
     EXPECT_NE(error.find("the description of its host that rank 2"), std::string::npos) << error;
 }
 
+TEST(TopologyExchange, WhatIsAnnouncedIsBoundedAndHasToCome) {
+  for (const auto& [more, words] : {std::pair(1000U, "the description of its host that rank 2"),
+                                    std::pair(5000000U, "rank 2 (pid 0 on ) announces 50")}) {
+    Exchange exchange = threeHosts();
+    exchange.more_bytes = more;
+    exchange.run();
+    for (const std::string& error : exchange.errors) EXPECT_NE(error.find(words), std::string::npos) << error;
+  }
+}
+
 TEST(TopologyExchange, AGpuThatTheFirstRankDoesNotSeeIsAdded) {
   Exchange exchange;
   exchange.hosts = {{0, 1}};
@@ -260,6 +274,29 @@ TEST(TopologyFiles, WhatIsDumpedMayBeGiven) {
   EXPECT_EQ(again.hosts[0].all(TopologyKind::gpu).size(), 4U);
   EXPECT_EQ(again.hosts[0].all(TopologyKind::numa_node).size(), 2U);
 }
+
+#ifdef TUTTI_EMULATED_GPU_TESTS
+TEST(TopologyFiles, EmulatedGpusAreInIt) {
+  const test::ScratchDirectory folder;
+  const std::string path = folder.path() + "/dump.xml";
+  const test::CommandResult result = test::runCommand(
+      {"tutti-run", "--emulate-gpus", "2", "-n", "2", "all_reduce_perf", "--device", "cuda", "-b", "8", "-e",
+       "8"},
+      {{"TUTTI_DEVICE", "auto"}, {"NCCL_TOPO_DUMP_FILE", path}, {"NCCL_TOPO_DUMP_FILE_RANK", "1"}});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Topology host = readNcclXml(contents(path), path).hosts.at(0);
+  const std::vector<int> gpus = host.all(TopologyKind::gpu);
+  ASSERT_EQ(gpus.size(), 2U);
+  for (int i = 0; i < 2; ++i) {
+    const TopologyNode& node = host.nodes[static_cast<std::size_t>(gpus[static_cast<std::size_t>(i)])];
+    EXPECT_EQ(node.bus_id, fmt::format("e000:0{}:00.0", i + 1)) << "as the emulator numbers them";
+    EXPECT_EQ(node.gpu.device, i);
+    EXPECT_EQ(node.gpu.rank, i);
+    EXPECT_EQ(node.gpu.compute_capability, 90);
+    EXPECT_EQ(node.gpu.model, fmt::format("Emulated GPU {}", i));
+  }
+}
+#endif
 
 TEST(TopologyFiles, OneThatIsWrongIsRefusedInWords) {
   const test::ScratchDirectory folder;
