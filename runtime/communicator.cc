@@ -9,13 +9,13 @@
 #include <cstring>
 #include <utility>
 
-#include "collectives/cost_model.h"
 #include "collectives/planner.h"
 #include "collectives/point_to_point.h"
 #include "collectives/programs.h"
 #include "kernels/host/float_environment.h"
 #include "kernels/host/packets.h"
 #include "runtime/core/extent.h"
+#include "runtime/rings.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -73,12 +73,6 @@ class NetworkTurn {
 Settings completed(Settings settings, bool on_gpu) {
   settings.links.on_gpu = on_gpu;
   settings.links.packet_bytes = on_gpu ? kGpuPacketSlotBytes : packetSlotBytes();
-  const auto [least, most] = std::pair(settings.least_channels, settings.most_channels);
-  if (on_gpu && settings.links.lanes == 0 && (least != 0 || most != 0)) {
-    constexpr std::uint32_t kMostLanes = 16;
-    const std::uint32_t lanes = std::max(kGpuLanes, std::min(least, kMostLanes));
-    settings.links.lanes = most != 0 ? std::min(lanes, most) : lanes;
-  }
   if (settings.loans.least_bytes == LoanPolicy::kAutomatic) {
     settings.loans.least_bytes = on_gpu ? LoanPolicy::kOnGpu : LoanPolicy::kOnHost;
   }
@@ -135,6 +129,7 @@ Communicator::Communicator(Process& process, Settings settings, const Membership
   sayJoined();
   try {
     startWatching();
+    wiring_.binding.release();
   } catch (const Error& error) {
     if (wiring_.gpu != nullptr) abandonHere(error);
     throw;
@@ -236,6 +231,16 @@ bool Communicator::runTransfer(const Task& task, WaitScheduler* scheduler, Calle
   return done && !fault_.tripped();
 }
 
+/// Of the machines' own links, where they are what limits and are known: between GPUs, and by RDMA. TCP is no
+/// faster than its processor.
+void Communicator::useBandwidths(LinkCosts& costs) const {
+  const ChannelBandwidths known = bandwidthsOf(wiring_.found);
+  if (gpus_ != nullptr && known.inside > 0) costs.inside.gbytes_per_s = known.inside;
+  if (wiring_.layout.hosts == 1 || known.between <= 0) return;
+  const bool is_rdma = std::ranges::find(wiring_.transports, "verbs") != wiring_.transports.end();
+  costs.between.gbytes_per_s = is_rdma ? known.between : std::min(costs.between.gbytes_per_s, known.between);
+}
+
 double Communicator::estimateMicroseconds(const Task& task) const {
   const auto costTo = [this](int rank) {
     return linkCost(wiring_.transports[static_cast<std::size_t>(rank)]);
@@ -250,6 +255,7 @@ double Communicator::estimateMicroseconds(const Task& task) const {
     if (name == "self") continue;
     (name == "tcp" || name == "verbs" ? costs.between : costs.inside) = linkCost(name);
   }
+  useBandwidths(costs);
   const Plan plan = makePlan(task.descriptor, wiring_.layout, wiring_.shape,
                              settings_.plans[static_cast<std::size_t>(task.descriptor.collective)]);
   return tutti::estimateMicroseconds(plan, wiring_.layout.hosts, costs);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "collectives/cost_model.h"
 #include "collectives/planner.h"
 #include "kernels/host/host_executor.h"
 #include "runtime/bootstrap/unique_id.h"
@@ -191,6 +192,7 @@ class Communicator final : public EndsWithProcess {
   bool runCollective(const Task& task, WaitScheduler* scheduler, Caller caller);
   bool runTransfer(const Task& task, WaitScheduler* scheduler, Caller caller);
   HostLinks linksOf(const LinkRow& links);
+  void useBandwidths(LinkCosts& costs) const;
   bool execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait);
   void findRegions(const Task& task, UserBuffers& buffers);
   void startWatching();

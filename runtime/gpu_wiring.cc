@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "runtime/peers.h"
+#include "runtime/rings.h"
+#include "runtime/topology/paths.h"
 
 namespace tutti {
 
@@ -44,13 +46,23 @@ void GpuWiring::open(Accelerator& gpus, const Settings& settings, const std::fun
   for (int local = 0; local < localCount(); ++local) {
     if (local == local_) continue;
     std::string& reason = reasons_[static_cast<std::size_t>(local)];
-    if (!settings.uses_peer_access) {
-      reason = "NCCL_P2P_DISABLE or NCCL_P2P_LEVEL forbids it";
-      continue;
-    }
+    reason = whyForbidden(settings, local);
+    if (!reason.empty()) continue;
     mine(local).gpu = wiring_.gpu->connect(rankAt(local), peerAt(local),
                                            offers[static_cast<std::size_t>(rankAt(local))], &reason);
   }
+}
+
+/// By what the person said of how GPUs may reach each other; "" where nothing speaks against it.
+std::string GpuWiring::whyForbidden(const Settings& settings, int local) const {
+  if (!settings.uses_peer_access) return "NCCL_P2P_DISABLE or NCCL_P2P_LEVEL forbids it";
+  if (!settings.topology.p2p_level) return "";
+  const auto [shape, own] = seatOf(*wiring_.cluster, rankAt(local_));
+  const int other = seatOf(*wiring_.cluster, rankAt(local)).node;
+  const PathClass distance = TopologyPaths(*shape->topology).between(own, other).path_class;
+  if (distance <= *settings.topology.p2p_level) return "";
+  return fmt::format("NCCL_P2P_LEVEL={} forbids it, since its GPU is at {}",
+                     name(*settings.topology.p2p_level), name(distance));
 }
 
 /// Good enough for tests; for anything else most likely a mistake in choosing devices.

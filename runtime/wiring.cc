@@ -12,10 +12,9 @@
 
 #include "collectives/planner.h"
 #include "runtime/bootstrap/bootstrap.h"
-#include "runtime/cluster_exchange.h"
+#include "runtime/cluster_wiring.h"
 #include "runtime/gpu_wiring.h"
 #include "runtime/network_wiring.h"
-#include "runtime/topology/notation.h"
 #include "transports/inproc/inproc_transport.h"
 #include "transports/memory_budget.h"
 #include "transports/shm/mailbox.h"
@@ -31,10 +30,10 @@ struct Offer {
   std::int32_t fd = -1;       ///< in its process
 };
 
-/// What the first rank of a host tells.
-struct LeaderNotice {
-  SegmentToken token;
-  TopologyNotice topology;
+/// What it tells before that.
+struct Notice {
+  SegmentToken token;       ///< by the first rank of a host
+  std::uint64_t rings = 0;  ///< their digest
 };
 
 MailboxKey mailboxKey(const Secret& secret) {
@@ -43,6 +42,22 @@ MailboxKey mailboxKey(const Secret& secret) {
   crypto_generichash(key.data(), key.size(), reinterpret_cast<const unsigned char*>(kPurpose),
                      sizeof(kPurpose), secret.data(), secret.size());
   return key;
+}
+
+void requireEqualRules(const PeerInfo& peer, const PeerInfo& first) {
+  const TopologyRules& theirs = peer.topology;
+  const TopologyRules& ours = first.topology;
+  const char* different =
+      theirs.p2p_level != ours.p2p_level             ? "NCCL_P2P_LEVEL"
+      : theirs.rdma_level != ours.rdma_level         ? "NCCL_NET_GDR_LEVEL"
+      : theirs.cross_nic != ours.cross_nic           ? "NCCL_CROSS_NIC"
+      : theirs.least_channels != ours.least_channels ? "NCCL_MIN_NCHANNELS (or NCCL_MIN_CTAS)"
+      : theirs.most_channels != ours.most_channels   ? "NCCL_MAX_NCHANNELS (or NCCL_MAX_CTAS)"
+      : peer.graph_file != first.graph_file          ? "the contents of NCCL_GRAPH_FILE"
+                                                     : nullptr;
+  if (different == nullptr) return;
+  throw Error(ncclInvalidUsage, fmt::format("{} differ between {} and {}. Set it equally on all ranks",
+                                            different, describe(first), describe(peer)));
 }
 
 void requireEqualSettings(const std::vector<PeerInfo>& peers) {
@@ -70,10 +85,11 @@ void requireEqualSettings(const std::vector<PeerInfo>& peers) {
     require(peer, "TUTTI_SLOT_BYTES", peer.links.slot_bytes, first.slot_bytes);
     require(peer, "TUTTI_SLOTS", peer.links.slot_count, first.slot_count);
     require(peer, "NCCL_BUFFSIZE / TUTTI_SLOTS", peer.links.most_slot_bytes, first.most_slot_bytes);
-    require(peer, "TUTTI_LANES (or NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS)", peer.links.lanes, first.lanes);
+    require(peer, "TUTTI_LANES", peer.links.lanes, first.lanes);
     require(peer, "TUTTI_CHECKSUM", peer.has_checksums, peers[0].has_checksums);
     require(peer, "the data bytes of a packet slot (by CPU and build)", peer.links.packet_bytes,
             first.packet_bytes);
+    requireEqualRules(peer, peers[0]);
     if (peer.plans == peers[0].plans) continue;
     throw Error(
         ncclInvalidUsage,
@@ -100,8 +116,9 @@ class Wirer {
   Wiring wire() {
     try {
       meet();
+      cluster_->learn(bootstrap_, hosts_);
+      fit();
       connectMemory();
-      learnCluster();
       learnAccess();
       if (gpu_) gpu_->open(*request_.gpus, settings_, request_.wake);
       bootstrap_.barrier();  // nobody starts before all are connected, and have said what they can do
@@ -136,12 +153,9 @@ class Wirer {
     self_.mailbox = mailbox_.address();
     self_.listener = bootstrap_.address();
     network_.emplace(process_, settings_, request_, wiring_);
+    cluster_.emplace(process_, settings_, request_, wiring_);
     network_->describe(self_);
-    if (request_.gpus != nullptr) {
-      const GpuInfo gpu = request_.gpus->info(request_.gpus->currentDevice());
-      const std::string bus_id = busIdOf(gpu.bus_id.data()).value_or(gpu.bus_id.data());
-      bus_id.copy(self_.gpu_bus_id.data(), self_.gpu_bus_id.size() - 1);
-    }
+    cluster_->describe(self_);
     self_.links = settings_.links;
     self_.plans = settings_.plans;
     wiring_.peers = bootstrap_.allGather(self_);
@@ -179,27 +193,15 @@ class Wirer {
     wiring_.locals = locals_;
     wiring_.layout = {nranks_, static_cast<std::int32_t>(leaders.size()),
                       is_uniform && is_in_order ? sizes[0] : 0};
+  }
+
+  void fit() {
+    std::size_t most = 0;
+    for (const auto& ranks : hosts_) most = std::max(most, ranks.size());
     // Network links of GPUs lie in memory that is pinned, or the GPU's: it has to be there.
-    const bool pins_network = settings_.links.on_gpu && leaders.size() > 1;
-    wiring_.shape = fitShape(settings_.links, pins_network ? nranks_ : std::ranges::max(sizes));
-  }
-
-  /// The first rank of a host tells what the host is made of.
-  TopologyDescription lookAtHost() {
-    if (local_ != 0) return {};
-    const bool with_gpus = request_.gpus != nullptr;
-    return describeTopology(process_.topology().get(settings_.topology_files, with_gpus, process_.log()),
-                            locals_, wiring_.peers);
-  }
-
-  void learnCluster() {
-    wiring_.cluster =
-        exchangeTopologies(bootstrap_, rank_, description_.text, notices_, hosts_, wiring_.peers);
-    const TopologyFiles& files = settings_.topology_files;
-    if (files.dump_file.empty() || files.dump_rank != rank_) return;
-    const std::string problem = dumpTopology(*wiring_.cluster, rank_, files.dump_file);
-    if (!problem.empty())
-      process_.log().write(LogLevel::warn, rank_, "NCCL_TOPO_DUMP_FILE cannot be written: " + problem);
+    const bool pins_network = settings_.links.on_gpu && hosts_.size() > 1;
+    wiring_.shape =
+        fitShape(cluster_->withLanes(settings_.links), pins_network ? nranks_ : static_cast<int>(most));
   }
 
   int localCount() const { return static_cast<int>(locals_.size()); }
@@ -220,10 +222,11 @@ class Wirer {
   void connectMemory() {
     const bool leads = local_ == 0;
     if (leads) wiring_.memory = process_.segments().create(memoryBytes());
-    description_ = lookAtHost();
-    const auto tellings = bootstrap_.allGather(
-        LeaderNotice{leads ? wiring_.memory->token() : SegmentToken{}, description_.notice});
-    for (const LeaderNotice& telling : tellings) notices_.push_back(telling.topology);
+    const auto notices =
+        bootstrap_.allGather(Notice{leads ? wiring_.memory->token() : SegmentToken{}, cluster_->digest()});
+    std::vector<std::uint64_t> rings;
+    for (const Notice& notice : notices) rings.push_back(notice.rings);
+    requireEqualRings(wiring_.peers, rings);
     const PeerInfo& leader = wiring_.peers[index(locals_[0])];
     if (leads) {
       for (const int rank : locals_) {
@@ -232,7 +235,7 @@ class Wirer {
       }
     } else {
       wiring_.memory = transportBetween(leader, self_)
-                           ->connect(leader, tellings[index(leader.rank)].token, memoryBytes(), deadline_);
+                           ->connect(leader, notices[index(leader.rank)].token, memoryBytes(), deadline_);
     }
     const RankMemory mine = memoryOf(local_);
     mine.reserve();
@@ -380,14 +383,13 @@ class Wirer {
   Bootstrap bootstrap_;
   PeerInfo self_;
   RanksByHost hosts_;
-  std::vector<int> locals_;              ///< ranks of this host, in order
-  int local_ = 0;                        ///< this rank's place among them
-  TopologyDescription description_;      ///< of this host, where this rank is its first
-  std::vector<TopologyNotice> notices_;  ///< by rank
+  std::vector<int> locals_;  ///< ranks of this host, in order
+  int local_ = 0;            ///< this rank's place among them
   std::vector<Offer> offers_;
   bool is_reserved_ = false;  ///< this rank's part of the host's memory may be touched
   Wiring wiring_;
   std::optional<NetworkWiring> network_;
+  std::optional<ClusterWiring> cluster_;
   std::optional<GpuWiring> gpu_;
 };
 

@@ -13,6 +13,7 @@
 #include "runtime/core/plan.h"
 #include "runtime/core/rank_status.h"
 #include "runtime/core/ring_orders.h"
+#include "runtime/cpu_binding.h"
 #include "runtime/peers.h"
 #include "runtime/pinned_memory.h"
 #include "runtime/process.h"
@@ -40,6 +41,8 @@ struct Wiring {
   std::vector<PeerInfo> peers;  ///< by rank
   Layout layout;
   std::shared_ptr<const Cluster> cluster;  ///< what the hosts are made of, and where ranks sit: equal on all
+  SearchResult found;                      ///< the channels of the cluster: equal on all
+  CpuBinding binding;                      ///< of the thread that makes the communicator, for that time
   std::vector<int> locals;                 ///< ranks of this host, in order
   std::unique_ptr<PeerWatch> watch;
   Board board;
@@ -52,7 +55,7 @@ struct Wiring {
   std::unique_ptr<GpuRank> gpu;           ///< nullptr: the ranks work on host memory
   std::vector<LinkRow> lanes;
   LinkRow packets;
-  RingTables rings;
+  RingTables rings;                     ///< of the lanes
   std::vector<PeerMemory> peer_memory;  ///< by rank: what this rank can do with theirs
   std::vector<MemoryAccess> accepted;   ///< by rank: what they can do with this rank's
   LinkShape shape;                      ///< of the links, fitted to the rank count

@@ -7,6 +7,7 @@
 
 #include "runtime/core/net_address.h"
 #include "runtime/core/plan.h"
+#include "runtime/core/topology_rules.h"
 
 namespace tutti {
 
@@ -32,6 +33,8 @@ struct PeerInfo {
   bool needs_rdma = false;                       ///< NCCL_NET=IB: no other network will do
   LinkShape links;
   PlanOverrides plans;
+  TopologyRules topology;
+  std::uint64_t graph_file = 0;  ///< what NCCL_GRAPH_FILE holds, as a hash; 0: not set
 };
 static_assert(std::is_trivially_copyable_v<PeerInfo>);
 

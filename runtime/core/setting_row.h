@@ -36,13 +36,18 @@ std::string_view trimmed(std::string_view text);
 /// The parts between separators, without spaces around them; nothing for an empty text.
 std::vector<std::string_view> split(std::string_view text, char separator);
 
-/// The values of rows with a grammar of their own (plan_settings.cc, log_settings.cc).
+/// The values of rows with a grammar of their own (plan_settings.cc, log_settings.cc, topology_settings.cc).
 void readAlgorithms(Settings& settings, const ActingRow& row, std::string_view value);
 void readProtocols(Settings& settings, const ActingRow& row, std::string_view value);
 void readPlan(Settings& settings, const ActingRow& row, std::string_view value);
 void readLogLevel(Settings& settings, const ActingRow& row, std::string_view value);
 void readLogSubsystems(Settings& settings, const ActingRow& row, std::string_view value);
 void readTimestampLevels(Settings& settings, const ActingRow& row, std::string_view value);
+void readPeerLevel(Settings& settings, const ActingRow& row, std::string_view value);
+void readRdmaLevel(Settings& settings, const ActingRow& row, std::string_view value);
+void readCrossNic(Settings& settings, const ActingRow& row, std::string_view value);
+void readLeastChannels(Settings& settings, const ActingRow& row, std::string_view value);
+void readMostChannels(Settings& settings, const ActingRow& row, std::string_view value);
 
 /// NCCL's variables that nothing here acts on.
 struct IdleRow : SettingRow {

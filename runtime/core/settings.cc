@@ -63,24 +63,6 @@ int ncclVersion(const ActingRow& row, std::string_view value) {
   return code;
 }
 
-/// As NCCL orders them: by number, or by name.
-std::size_t pathLevel(const ActingRow& row, std::string_view value) {
-  constexpr std::string_view kLevels[] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
-                                          "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
-  const bool is_number = value.find_first_not_of("0123456789") == std::string_view::npos;
-  return is_number ? wholeNumber(row, value, 0, 9) : oneOf(row, value, kLevels);
-}
-
-void readLeastChannels(Settings& settings, const ActingRow& row, std::string_view value) {
-  if (value.empty()) return;
-  settings.least_channels = static_cast<std::uint32_t>(wholeNumber(row, value, 1, 1024));
-}
-
-void readMostChannels(Settings& settings, const ActingRow& row, std::string_view value) {
-  if (value.empty()) return;
-  settings.most_channels = static_cast<std::uint32_t>(wholeNumber(row, value, 1, 1024));
-}
-
 void readElsewhere(Settings&, const ActingRow&, std::string_view) {}
 
 constexpr ActingRow kRows[] = {
@@ -116,7 +98,7 @@ constexpr ActingRow kRows[] = {
     {{"TUTTI_LANES", "auto",
       "lanes: parts of an operation with links of their own, on a GPU also blocks of its kernels; equal on "
       "all "
-      "ranks; auto: 1 on host memory, 8 on GPUs"},
+      "ranks; auto: 1 on host memory, on GPUs two for each ring that is found, of 16 at most"},
      [](Settings& s, const ActingRow& r, std::string_view v) {
        s.links.lanes = 0;
        if (v == "auto") return;
@@ -278,14 +260,10 @@ constexpr ActingRow kRows[] = {
        s.rdma.queue_pairs = static_cast<std::uint32_t>(wholeNumber(r, v, 1, 8));
      }},
     {{"NCCL_NET_GDR_LEVEL", "",
-      "LOC or 0: RDMA devices do not reach into GPU memory, data goes through pinned host memory; other "
-      "levels "
-      "of NCCL are ignored; default: where devices reach GPU memory, they use it"},
-     [](Settings& s, const ActingRow& r, std::string_view v) {
-       if (v.empty()) return;
-       s.rdma.gpu_slots = pathLevel(r, v) != 0;
-       if (s.rdma.gpu_slots) s.ignored.emplace_back(r.name);
-     }},
+      "LOC, NVL, NVB, C2C, PIX, PXB, P2C, PXN, PHB or SYS, or NCCL's numbers: RDMA devices farther than that "
+      "from a rank's GPU do not reach into its memory, data goes through pinned host memory; equal on all "
+      "ranks; default: where devices reach GPU memory, they use it"},
+     readRdmaLevel},
     {{"NCCL_DMABUF_ENABLE", "1",
       "0: RDMA devices do not reach GPU memory by dma-buf, only by nvidia-peermem"},
      [](Settings& s, const ActingRow& r, std::string_view v) { s.rdma.dma_buf = flag(r, v); }},
@@ -304,15 +282,29 @@ constexpr ActingRow kRows[] = {
      [](Settings& s, const ActingRow& r, std::string_view v) {
        if (flag(r, v)) s.uses_peer_access = false;
      }},
-    {{"NCCL_P2P_LEVEL", "", "LOC or 0: as NCCL_P2P_DISABLE=1; other levels of NCCL are ignored"},
+    {{"NCCL_P2P_LEVEL", "",
+      "levels as of NCCL_NET_GDR_LEVEL: GPUs farther apart do not reach into each other's memory, data goes "
+      "through pinned host memory; LOC: as NCCL_P2P_DISABLE=1; equal on all ranks; default: where it works"},
+     readPeerLevel},
+    {{"NCCL_CROSS_NIC", "2",
+      "0: a ring leaves a host by the NIC that it came in by; 1: it may leave by another; 2: it does where "
+      "that is faster; equal on all ranks"},
+     readCrossNic},
+    {{"NCCL_GRAPH_FILE", "",
+      "file of rings and trees, as NCCL_GRAPH_DUMP_FILE leaves it, that is used instead of a search; equal "
+      "on "
+      "all ranks"},
+     [](Settings& s, const ActingRow&, std::string_view v) { s.graphs.file = v; }},
+    {{"NCCL_GRAPH_DUMP_FILE", "", "file that the rings and trees of a communicator are written to"},
+     [](Settings& s, const ActingRow&, std::string_view v) { s.graphs.dump_file = v; }},
+    {{"NCCL_GRAPH_DUMP_FILE_RANK", "0", "the rank that writes it"},
      [](Settings& s, const ActingRow& r, std::string_view v) {
-       if (v.empty()) return;
-       if (pathLevel(r, v) == 0) {
-         s.uses_peer_access = false;
-       } else {
-         s.ignored.emplace_back(r.name);
-       }
+       s.graphs.dump_rank = static_cast<int>(wholeNumber(r, v, 0, 1 << 20));
      }},
+    {{"NCCL_IGNORE_CPU_AFFINITY", "0",
+      "1: threads and memory of a rank are bound to CPUs near its GPU, or its NUMA node, also to such as the "
+      "process was not bound to; 0: only to those it was bound to"},
+     [](Settings& s, const ActingRow& r, std::string_view v) { s.ignores_cpu_affinity = flag(r, v); }},
     {{"NCCL_SHM_DISABLE", "0", "1: on host memory, processes of one host use the network between them"},
      [](Settings& s, const ActingRow& r, std::string_view v) { s.uses_shared_memory = !flag(r, v); }},
     {{"NCCL_TOPO_FILE", "",

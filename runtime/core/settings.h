@@ -13,6 +13,7 @@
 #include "runtime/core/address_range.h"
 #include "runtime/core/log_settings.h"
 #include "runtime/core/plan.h"
+#include "runtime/core/topology_rules.h"
 
 namespace tutti {
 
@@ -57,8 +58,9 @@ struct RdmaSettings {
   std::uint8_t traffic_class = 0;  ///< RoCE: the TOS byte
   std::uint16_t pkey_index = 0;    ///< into the port's table
   std::uint32_t queue_pairs = 1;   ///< of each link
-  bool gpu_slots = true;           ///< in the memory of GPUs, where devices reach it
-  bool dma_buf = true;             ///< devices may reach it by dma-buf
+  /// Slots lie in the memory of a GPU where devices reach it, and are no farther from it than that.
+  std::optional<PathClass> gpu_level;
+  bool dma_buf = true;  ///< devices may reach it by dma-buf
 
   /// Whether somebody said which ports to use: then there should be some.
   bool namesPorts() const {
@@ -67,9 +69,9 @@ struct RdmaSettings {
   }
 };
 
-/// Files that tell of hosts (runtime/topology/nccl_xml.h); empty: none.
+/// Files that tell of hosts (runtime/topology/nccl_xml.h), or of rings and trees (graph_xml.h); empty: none.
 struct TopologyFiles {
-  std::string file;       ///< used instead of what this host shows
+  std::string file;       ///< used instead of what this host shows, or of a search
   std::string dump_file;  ///< written
   int dump_rank = 0;      ///< by this rank
 };
@@ -82,9 +84,10 @@ struct Settings {
   std::chrono::milliseconds stall_timeout;  ///< progress must be seen within this once all have entered
   DeviceChoice device = DeviceChoice::automatic;
   LinkShape links;
-  std::uint32_t least_channels = 0;  ///< of NCCL's: bounds of lanes that are left open on GPUs; 0: none
-  std::uint32_t most_channels = 0;
+  TopologyRules topology;
   TopologyFiles topology_files;
+  TopologyFiles graphs;
+  bool ignores_cpu_affinity = false;  ///< of the process, where a rank is bound to the CPUs near it
   PlanOverrides plans;
   LoanPolicy loans;
   std::optional<bool> blocks;        ///< instead of what ncclConfig_t says

@@ -78,6 +78,13 @@ TEST(Settings, WrongValuesAreRefusedByName) {
       {"NCCL_CHECK_MODE", "1"},
       {"NCCL_COMM_BLOCKING", "no"},
       {"NCCL_P2P_LEVEL", "FAR"},
+      {"NCCL_P2P_LEVEL", "-1"},
+      {"NCCL_P2P_LEVEL", "1x"},
+      {"NCCL_P2P_LEVEL", "NET"},
+      {"NCCL_NET_GDR_LEVEL", "PIXB"},
+      {"NCCL_CROSS_NIC", "3"},
+      {"NCCL_GRAPH_DUMP_FILE_RANK", "-1"},
+      {"NCCL_IGNORE_CPU_AFFINITY", "yes"},
       {"NCCL_MAX_NCHANNELS", "0"},
       {"NCCL_BUFFSIZE", "4M"},
       {"NCCL_NTHREADS", "many"},
@@ -167,19 +174,26 @@ TEST(Settings, NumbersOutOfRangeAreRefusedWithTheRange) {
   }
 }
 
-TEST(Settings, GpuMemoryIsKeptFromDevicesByLevelsOfNccl) {
-  const auto read = [](const char* level) {
-    return readSettings(
-        [level](const char* name) { return std::string(name) == "NCCL_NET_GDR_LEVEL" ? level : nullptr; });
-  };
-  EXPECT_TRUE(read(nullptr).rdma.gpu_slots);
-  EXPECT_FALSE(read("LOC").rdma.gpu_slots);
-  EXPECT_FALSE(read("0").rdma.gpu_slots);
-  EXPECT_TRUE(read("LOC").ignored.empty());
-  EXPECT_TRUE(read("PXN").rdma.gpu_slots);  // also the levels of newer versions
-  const Settings other = read("PHB");
-  EXPECT_TRUE(other.rdma.gpu_slots);
-  EXPECT_EQ(other.ignored, std::vector<std::string>{"NCCL_NET_GDR_LEVEL"});
+/// NCCL's names, whatever the case, and the numbers that it maps to them.
+TEST(Settings, LevelsAreThoseOfNccl) {
+  const std::pair<const char*, PathClass> levels[] = {
+      {"LOC", PathClass::loc}, {"NVL", PathClass::nvl}, {"pix", PathClass::pix}, {"PXB", PathClass::pxb},
+      {"PHB", PathClass::phb}, {"Sys", PathClass::sys}, {"0", PathClass::loc},   {"1", PathClass::pix},
+      {"2", PathClass::pxb},   {"3", PathClass::phb},   {"4", PathClass::sys},   {"5", PathClass::sys},
+      {"100", PathClass::sys}};
+  for (const auto& [text, level] : levels) {
+    const Settings settings = read({{"NCCL_NET_GDR_LEVEL", text}, {"NCCL_P2P_LEVEL", text}});
+    EXPECT_EQ(settings.rdma.gpu_level, level) << text;
+    EXPECT_EQ(settings.topology.rdma_level, level) << text;
+    EXPECT_EQ(settings.topology.p2p_level, level) << text;
+    EXPECT_EQ(settings.uses_peer_access, level != PathClass::loc) << text;
+    EXPECT_TRUE(settings.ignored.empty()) << text;
+  }
+  EXPECT_EQ(read({}).rdma.gpu_level, std::nullopt);
+  EXPECT_EQ(read({}).topology.p2p_level, std::nullopt);
+  EXPECT_EQ(read({}).topology.cross_nic, TopologyRules::CrossNic::automatic);
+  EXPECT_EQ(read({{"NCCL_CROSS_NIC", "0"}}).topology.cross_nic, TopologyRules::CrossNic::no);
+  EXPECT_EQ(read({{"NCCL_CROSS_NIC", "1"}}).topology.cross_nic, TopologyRules::CrossNic::yes);
 }
 
 TEST(Settings, VersionsOfNcclAreReadInBothWays) {
@@ -249,11 +263,9 @@ TEST(Settings, NumbersOfNcclMayBeHexadecimal) {
 }
 
 TEST(Settings, WhatNothingActsOnIsToldAndItsFormChecked) {
-  EXPECT_EQ(
-      read({{"NCCL_NTHREADS", "512"}, {"NCCL_NET_PLUGIN", "none"}, {"NCCL_CROSS_NIC", "-1"}}).ignored.size(),
-      3U);
-  EXPECT_EQ(read({{"NCCL_P2P_LEVEL", "PHB"}}).ignored, std::vector<std::string>{"NCCL_P2P_LEVEL"});
-  EXPECT_FALSE(read({{"NCCL_P2P_LEVEL", "LOC"}}).uses_peer_access);
+  EXPECT_EQ(read({{"NCCL_NTHREADS", "512"}, {"NCCL_NET_PLUGIN", "none"}, {"NCCL_PXN_DISABLE", "-1"}})
+                .ignored.size(),
+            3U);
   EXPECT_FALSE(effectOf("NCCL_NTHREADS", "512").acts);
   EXPECT_TRUE(effectOf("NCCL_ALGO", "Tree").acts);
   EXPECT_NE(effectOf("NCCL_ALGO", "Tre").problem, "");

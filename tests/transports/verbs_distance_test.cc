@@ -74,6 +74,7 @@ class PortOrderTest : public testing::Test {
     }
     const PortOrder made = orderPorts(ports, rank);
     text_ = made.text;
+    class_ = made.path_class;
     std::string names;
     for (std::size_t i = 0; i < ports.size(); ++i)
       names += (i == made.nearest ? "| " : "") + ports[i].device->name() + " ";
@@ -82,7 +83,28 @@ class PortOrderTest : public testing::Test {
 
   const test::ScratchDirectory system_;
   std::string text_;
+  PathClass class_ = PathClass::dis;
 };
+
+/// What NCCL_NET_GDR_LEVEL is compared with.
+TEST_F(PortOrderTest, TheNearestHasAClassOfNccl) {
+  const RankPlace rank = rankWith("0000:03:00.0");
+  const std::pair<const char*, PathClass> classes[] = {{"near", PathClass::pix},
+                                                       {"beside", PathClass::phb},
+                                                       {"far", PathClass::sys},
+                                                       {"virtual", PathClass::sys}};
+  for (const auto& [device, path_class] : classes) {
+    order({device}, rank);
+    EXPECT_EQ(class_, path_class) << device;
+  }
+  order({"far", "near"}, rank);
+  EXPECT_EQ(class_, PathClass::pix);
+  const auto apart = [](int bridges) {
+    return pathClassOf(Distance{.level = Distance::Level::same_switch, .bridges = bridges});
+  };
+  EXPECT_EQ(apart(2), PathClass::pix);  // a port of the switch for each
+  EXPECT_EQ(apart(3), PathClass::pxb);  // another switch between
+}
 
 TEST_F(PortOrderTest, TheNearestToTheGpuComeFirst) {
   EXPECT_EQ(order({"virtual", "far", "beside", "deep", "near"}, rankWith("0000:03:00.0")),

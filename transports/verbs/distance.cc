@@ -66,6 +66,21 @@ Distance distanceBetween(const HostPlace& a, const HostPlace& b) {
   return {a.node == b.node ? Distance::Level::same_node : Distance::Level::other_node, 0};
 }
 
+PathClass pathClassOf(const Distance& distance) {
+  switch (distance.level) {
+    case Distance::Level::same_switch:
+      // A switch is two bridges on the way: one of its ports up, one down.
+      return distance.bridges <= 2 ? PathClass::pix : PathClass::pxb;
+    case Distance::Level::same_root:
+    case Distance::Level::same_node:
+      return PathClass::phb;
+    case Distance::Level::other_node:
+    case Distance::Level::unknown:
+      break;
+  }
+  return PathClass::sys;
+}
+
 const char* toText(Distance::Level level) {
   switch (level) {
     case Distance::Level::same_switch:

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/path_class.h"
+
 namespace tutti {
 
 /// Where something is attached.
@@ -32,6 +34,8 @@ struct Distance {
   auto operator<=>(const Distance&) const = default;  // NOLINT(modernize-use-nullptr): of clang-tidy itself
 };
 Distance distanceBetween(const HostPlace& a, const HostPlace& b);
+/// In NCCL's words. What is not known is taken to be far.
+PathClass pathClassOf(const Distance& distance);
 /// "same PCI switch".
 const char* toText(Distance::Level level);
 

@@ -29,8 +29,11 @@ void require(ReadBack& reads, const VerbsPort& port) {
 }
 
 /// Why slots are not to lie in GPU memory; "" where they may.
-std::string whyHostMemory(const RdmaOptions& options) {
-  if (!options.settings.gpu_slots) return "NCCL_NET_GDR_LEVEL=LOC";
+std::string whyHostMemory(const RdmaOptions& options, PathClass nearest) {
+  const PathClass level = options.settings.gpu_level.value_or(PathClass::dis);
+  if (nearest > level) {
+    return fmt::format("NCCL_NET_GDR_LEVEL={}, and the nearest port is at {}", name(level), name(nearest));
+  }
   if (options.checksums) return "TUTTI_CHECKSUM=1, for which the host reads them";
   if (!options.faults.empty()) return "TUTTI_FAULTS, for which the host alters copies of them";
   return "";
@@ -109,9 +112,10 @@ void GpuSlots::arm() {
   for (const auto& [port, reads] : read_backs_) reads->arm();
 }
 
-SlotPlace placeSlots(const RdmaOptions& options, std::span<const VerbsPort> ports, std::size_t link_count) {
+SlotPlace placeSlots(const RdmaOptions& options, std::span<const VerbsPort> ports, PathClass nearest,
+                     std::size_t link_count) {
   if (options.gpus == nullptr) return {};
-  std::string why_not = whyHostMemory(options);
+  std::string why_not = whyHostMemory(options, nearest);
   try {
     if (why_not.empty()) {
       const auto bytes = LinkMemory::slotsBytes(link_count, options.slot_count, options.slot_bytes);

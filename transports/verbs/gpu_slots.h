@@ -78,7 +78,9 @@ struct SlotPlace {
 };
 
 /// In GPU memory if the rank has a GPU whose memory all ports reach, and nothing speaks against it. `options`
-/// outlive what is made.
-SlotPlace placeSlots(const RdmaOptions& options, std::span<const VerbsPort> ports, std::size_t link_count);
+/// outlive what is made. `nearest`: how far the nearest of the ports is, which are those that are used while
+/// they work.
+SlotPlace placeSlots(const RdmaOptions& options, std::span<const VerbsPort> ports, PathClass nearest,
+                     std::size_t link_count);
 
 }  // namespace tutti

@@ -59,6 +59,7 @@ PortOrder orderPorts(std::vector<VerbsPort>& ports, const RankPlace& rank) {
     texts.push_back(fmt::format("{} ({})", candidate.port.name(), toText(candidate.distance.level)));
     ports.push_back(std::move(candidate.port));
   }
+  if (!candidates.empty()) order.path_class = pathClassOf(candidates[0].distance);
   order.text = fmt::format("RDMA ports, those nearest to {} first: {}", rank.name, fmt::join(texts, ", "));
   if (order.nearest > 1)
     order.text += fmt::format("; local rank {} begins with {}", rank.local_rank, ports[0].name());

@@ -22,8 +22,9 @@ struct RankPlace {
 RankPlace placeOfRank(const std::string& gpu, int local_rank, const std::filesystem::path& system);
 
 struct PortOrder {
-  std::size_t nearest = 0;  ///< so many of the first are equally near
-  std::string text;         ///< for the log: which, and why
+  std::size_t nearest = 0;                ///< so many of the first are equally near
+  PathClass path_class = PathClass::sys;  ///< to those
+  std::string text;                       ///< for the log: which, and why
 };
 /// Puts the nearest first. Those equally near stay in order, but each local rank begins with another.
 PortOrder orderPorts(std::vector<VerbsPort>& ports, const RankPlace& rank);

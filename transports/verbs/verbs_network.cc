@@ -68,13 +68,12 @@ std::vector<bool> remoteOf(const std::vector<std::string>& peers) {
   return is_remote;
 }
 
-/// Returns how many ports are equally near.
-std::size_t order(std::vector<VerbsPort>& ports, const RdmaOptions& options) {
+PortOrder order(std::vector<VerbsPort>& ports, const RdmaOptions& options) {
   const std::string gpu =
       options.gpus == nullptr ? "" : options.gpus->info(options.gpus->currentDevice()).bus_id.data();
-  const PortOrder order = orderPorts(ports, placeOfRank(gpu, options.local_rank, "/sys"));
+  PortOrder order = orderPorts(ports, placeOfRank(gpu, options.local_rank, "/sys"));
   if (options.tell_path) options.tell_path(order.text);
-  return order.nearest;
+  return order;
 }
 
 }  // namespace
@@ -83,16 +82,16 @@ VerbsNetwork::VerbsNetwork(std::vector<VerbsPort> ports, RdmaOptions options)
     : NetworkDriver(options, remoteOf(options.peers)),
       options_(withHeaderRoom(std::move(options))),
       ports_(std::move(ports)),
-      nearest_(order(ports_, options_)),
+      order_(order(ports_, options_)),
       user_memory_({.in_place = options_.tell_path, .copied = options_.note}),
       faults_(options_.faults),
       connecting_(options_.note),
       letters_fd_(makeEventFd()),
-      slots_(placeSlots(options_, ports_, linkCount())),
+      slots_(placeSlots(options_, ports_, order_.path_class, linkCount())),
       context_{
           .settings = options_.settings,
           .ports = ports_,
-          .nearest = nearest_,
+          .nearest = order_.nearest,
           .user_memory = user_memory_,
           .connecting = connecting_,
           .gpu_slots = slots_.gpu.get(),

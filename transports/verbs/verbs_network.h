@@ -19,6 +19,7 @@
 #include "transports/network_driver.h"
 #include "transports/rdma.h"
 #include "transports/verbs/link_context.h"
+#include "transports/verbs/port_order.h"
 #include "transports/verbs/receiving_end.h"
 #include "transports/verbs/sending_end.h"
 
@@ -60,8 +61,8 @@ class VerbsNetwork final : public NetworkDriver<RdmaNetwork, SendingEnd, Receivi
   void sayBye() override;
 
   RdmaOptions options_;
-  std::vector<VerbsPort> ports_;                       ///< the nearest first
-  std::size_t nearest_;                                ///< so many of them are equally near
+  std::vector<VerbsPort> ports_;  ///< the nearest first
+  PortOrder order_;
   std::vector<std::shared_ptr<VerbsDevice>> devices_;  ///< of ports_
   UserMemory user_memory_;
   FaultySlots faults_;

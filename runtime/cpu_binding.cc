@@ -1,0 +1,80 @@
+#include "runtime/cpu_binding.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+namespace tutti {
+namespace {
+
+// One cpu_set_t ends at 1024 CPUs; Linux knows up to 8192.
+using CpuSet = std::array<cpu_set_t, 8>;
+constexpr int kMostCpus = CPU_SETSIZE * 8;
+
+bool bindThread(const std::vector<int>& cpus) noexcept {
+  CpuSet set{};
+  for (const int cpu : cpus) {
+    if (cpu < kMostCpus) CPU_SET_S(static_cast<std::size_t>(cpu), sizeof(set), set.data());
+  }
+  return ::sched_setaffinity(0, sizeof(set), set.data()) == 0;
+}
+
+}  // namespace
+
+std::vector<int> allowedCpus() {
+  CpuSet set{};
+  std::vector<int> cpus;
+  if (::sched_getaffinity(0, sizeof(set), set.data()) != 0) return cpus;
+  for (int cpu = 0; cpu < kMostCpus; ++cpu) {
+    if (CPU_ISSET_S(static_cast<std::size_t>(cpu), sizeof(set), set.data())) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+std::vector<int> cpusNear(const Topology& topology, int seat, const std::vector<int>& allowed,
+                          bool ignores_affinity) {
+  const int numa = seat == kNoNode ? kNoNode : topology.numaOf(seat);
+  if (numa == kNoNode) return {};
+  const std::vector<int>& near = topology.nodes[static_cast<std::size_t>(numa)].cpu.cpus;
+  std::vector<int> cpus = near;
+  if (!ignores_affinity) {
+    cpus.clear();
+    std::ranges::set_intersection(near, allowed, std::back_inserter(cpus));
+  }
+  return cpus == allowed ? std::vector<int>() : cpus;
+}
+
+CpuBinding::CpuBinding(const std::vector<int>& cpus) {
+  if (cpus.empty()) return;
+  std::vector<int> before = allowedCpus();
+  if (before.empty()) return;
+  if (bindThread(cpus)) {
+    before_ = std::move(before);
+  } else {
+    problem_ = fmt::format("sched_setaffinity: {}", std::strerror(errno));
+  }
+}
+
+CpuBinding::CpuBinding(CpuBinding&& other) noexcept
+    : before_(std::exchange(other.before_, {})), problem_(std::move(other.problem_)) {}
+
+CpuBinding& CpuBinding::operator=(CpuBinding&& other) noexcept {
+  release();
+  before_ = std::exchange(other.before_, {});
+  problem_ = std::move(other.problem_);
+  return *this;
+}
+
+void CpuBinding::release() noexcept {
+  if (before_.empty()) return;
+  bindThread(before_);
+  before_.clear();
+}
+
+}  // namespace tutti

@@ -1,0 +1,164 @@
+#include "runtime/rings.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "runtime/topology/file_error.h"
+#include "runtime/topology/graph_xml.h"
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+/// More blocks of a kernel than that gain nothing; TUTTI_LANES ends there, too.
+constexpr std::uint32_t kMostLanes = 16;
+constexpr std::size_t kMostFileBytes = std::size_t{64} << 20;
+
+SearchRules searchRules(const TopologyRules& rules) {
+  SearchRules result;
+  if (rules.p2p_level) result.p2p_level = *rules.p2p_level;
+  if (rules.rdma_level) result.rdma_level = *rules.rdma_level;
+  static_assert(static_cast<int>(SearchRules::CrossNic::automatic) ==
+                static_cast<int>(TopologyRules::CrossNic::automatic));
+  result.cross_nic = static_cast<SearchRules::CrossNic>(rules.cross_nic);
+  if (rules.most_channels != 0) {
+    result.most_channels = std::min(result.most_channels, static_cast<int>(rules.most_channels));
+  }
+  if (rules.least_channels != 0) {
+    result.least_channels = std::min(result.most_channels, static_cast<int>(rules.least_channels));
+  }
+  return result;
+}
+
+bool isRing(const ChannelGraph& graph) { return graph.pattern == ChannelPattern::ring; }
+
+/// What the file says for one shape; trees that it leaves out are searched for.
+std::pair<ChannelGraph, ChannelGraph> graphsOf(const GraphFile& file, const Cluster::HostShape& shape,
+                                               const SearchRules& rules, int hosts) {
+  std::vector<ChannelGraph> graphs;
+  try {
+    graphs = readGraphXml(file.text, file.name, *shape.topology, shape.seats);
+  } catch (const FileError& error) {
+    throw Error(ncclInvalidUsage, fmt::format("NCCL_GRAPH_FILE: {}", error.what()));
+  }
+  const auto ring = std::ranges::find_if(graphs, isRing);
+  if (ring == graphs.end() || ring->channels.empty()) {
+    throw Error(ncclInvalidUsage, fmt::format("NCCL_GRAPH_FILE: {} has no rings (pattern 4)", file.name));
+  }
+  const auto tree = std::ranges::find_if_not(graphs, isRing);
+  if (tree != graphs.end() && !tree->channels.empty()) return {*ring, *tree};
+  const TopologyPaths paths(*shape.topology);
+  return {*ring, searchHost(paths, shape.seats, ChannelPattern::tree, rules, hosts)};
+}
+
+const Cluster::Host& hostOf(const Cluster& cluster, int rank) {
+  return *std::ranges::find_if(cluster.hosts, [rank](const Cluster::Host& host) {
+    return std::ranges::find(host.ranks, rank) != host.ranks.end();
+  });
+}
+
+}  // namespace
+
+std::uint64_t GraphFile::hash() const { return name.empty() ? 0 : XXH3_64bits(text.data(), text.size()) | 1; }
+
+GraphFile readGraphFile(const std::string& path) {
+  if (path.empty()) return {};
+  std::ifstream stream(path, std::ios::binary);
+  GraphFile file{path, {}};
+  file.text.assign(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
+  if (!stream.is_open() || stream.bad()) {
+    throw Error(ncclInvalidUsage, fmt::format("NCCL_GRAPH_FILE: {}: {}", path, std::strerror(errno)));
+  }
+  if (file.text.size() > kMostFileBytes) {
+    throw Error(ncclInvalidUsage, fmt::format("NCCL_GRAPH_FILE: {}: larger than 64 MiB", path));
+  }
+  return file;
+}
+
+SearchResult findRings(const Cluster& cluster, const TopologyRules& rules, const GraphFile& file) {
+  const SearchRules search_rules = searchRules(rules);
+  if (file.name.empty()) return searchCluster(cluster, search_rules);
+  std::vector<ChannelGraph> rings;
+  std::vector<ChannelGraph> trees;
+  for (const Cluster::HostShape& shape : cluster.shapes) {
+    auto [ring, tree] = graphsOf(file, shape, search_rules, static_cast<int>(cluster.hosts.size()));
+    rings.push_back(std::move(ring));
+    trees.push_back(std::move(tree));
+  }
+  return joinHosts(cluster, search_rules, std::move(rings), std::move(trees));
+}
+
+Seat seatOf(const Cluster& cluster, int rank) {
+  const Cluster::Host& host = hostOf(cluster, rank);
+  const Cluster::HostShape& shape = cluster.shapes[host.shape];
+  const auto place = std::ranges::find(host.ranks, rank) - host.ranks.begin();
+  return {&shape, shape.seats[static_cast<std::size_t>(place)]};
+}
+
+ChannelBandwidths bandwidthsOf(const SearchResult& found) {
+  // What the search falls back to where it has found nothing says nothing.
+  constexpr double kFallback = 0.1;
+  const auto total = [&found](double each) {
+    return each > kFallback ? each * static_cast<double>(found.channels.size()) : 0;
+  };
+  // Between hosts whose cards were not seen the search guesses.
+  const bool has_cards = std::ranges::all_of(found.rings, [](const ChannelGraph& graph) {
+    return !graph.channels.empty() && graph.channels.front().net_out != kNoNode;
+  });
+  return {total(found.intra_gbytes_per_s), has_cards ? total(found.inter_gbytes_per_s) : 0};
+}
+
+std::uint64_t digestOf(const SearchResult& found) {
+  std::uint64_t digest = found.channels.size();
+  for (const ClusterChannel& channel : found.channels) {
+    digest = XXH3_64bits_withSeed(channel.ring.data(), channel.ring.size() * sizeof(int), digest);
+  }
+  return digest;
+}
+
+std::uint32_t lanesFor(const SearchResult& found, const TopologyRules& rules) {
+  const auto channels = static_cast<std::uint32_t>(found.channels.size());
+  const std::uint32_t least = std::max(1U, std::min(rules.least_channels, kMostLanes));
+  const std::uint32_t most =
+      rules.most_channels == 0 ? kMostLanes : std::min(rules.most_channels, kMostLanes);
+  return std::clamp(2 * channels, std::min(least, most), most);
+}
+
+RingTables ringTables(const SearchResult& found) {
+  std::vector<std::vector<int>> orders;
+  for (const ClusterChannel& channel : found.channels) orders.push_back(channel.ring);
+  return RingTables(std::move(orders));
+}
+
+std::vector<std::string> describeRings(const Cluster& cluster, const SearchResult& found) {
+  std::vector<std::string> lines;
+  const std::size_t channels = found.channels.size();
+  for (std::size_t c = 0; c < channels; ++c) {
+    lines.push_back(
+        fmt::format("Channel {:02}/{:02} : {}", c, channels, fmt::join(found.channels[c].ring, " ")));
+  }
+  std::string text =
+      fmt::format("{} channel(s), {:.1f} GB/s each inside hosts", channels, found.intra_gbytes_per_s);
+  if (cluster.hosts.size() > 1) text += fmt::format(", {:.1f} GB/s between them", found.inter_gbytes_per_s);
+  for (const std::string& reason : found.reasons) text += "; " + reason;
+  lines.push_back(std::move(text));
+  return lines;
+}
+
+std::string dumpRings(const Cluster& cluster, const SearchResult& found, int rank, const std::string& path) {
+  const std::size_t s = hostOf(cluster, rank).shape;
+  const Cluster::HostShape& shape = cluster.shapes[s];
+  std::ofstream stream(path, std::ios::binary);
+  stream << writeGraphXml({found.rings[s], found.trees[s]}, *shape.topology, shape.seats);
+  stream.close();
+  return stream ? "" : fmt::format("{}: {}", path, std::strerror(errno));
+}
+
+}  // namespace tutti

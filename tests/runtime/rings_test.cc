@@ -1,0 +1,146 @@
+// From channels to rings and lanes: what ranks make of a search, or of a graph file.
+#include "runtime/rings.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/harness/scratch_directory.h"
+#include "tests/topology/builders.h"
+#include "tutti/error.h"
+
+namespace tutti {
+namespace {
+
+/// Two sockets with a switch each, two GPUs and a NIC below each.
+Topology pcieHost() {
+  test::HostBuilder host;
+  for (int socket = 0; socket < 2; ++socket) {
+    const int numa = host.numaNode("AuthenticAMD", 175, 1);
+    const int bridge = host.bridge(numa, test::kGen4x16);
+    host.gpu(bridge, test::kGen4x16, 80);
+    host.gpu(bridge, test::kGen4x16, 80);
+    host.nic(bridge, test::kGen4x16, 100000);
+  }
+  return host.topology;
+}
+
+/// `hosts` hosts whose ranks are dealt out in turn: rank r is on host r mod hosts.
+Cluster dealt(int hosts) {
+  Cluster cluster;
+  const auto topology = std::make_shared<const Topology>(pcieHost());
+  cluster.shapes.push_back({.topology = topology, .seats = topology->all(TopologyKind::gpu), .caches = {}});
+  for (int h = 0; h < hosts; ++h) {
+    Cluster::Host host{.name = "node" + std::to_string(h), .shape = 0, .ranks = {}};
+    for (int seat = 0; seat < 4; ++seat) host.ranks.push_back(seat * hosts + h);
+    cluster.hosts.push_back(host);
+  }
+  return cluster;
+}
+
+TEST(Rings, PassEachHostOnceWhateverTheNumbers) {
+  const Cluster cluster = dealt(3);
+  const SearchResult found = findRings(cluster, {}, {});
+  const RingTables tables = ringTables(found);
+  ASSERT_NE(tables.view().tables, nullptr);
+  for (std::uint32_t lane = 0; lane < 8; ++lane) {
+    const std::uint16_t* order = tables.view().of(lane, 12);
+    int crossings = 0;
+    for (int place = 0; place < 12; ++place) crossings += order[place] % 3 != order[(place + 1) % 12] % 3;
+    EXPECT_EQ(crossings, 3) << "lane " << lane;
+  }
+}
+
+TEST(Rings, LanesAreTwoForEachChannelWithinTheRules) {
+  SearchResult found;
+  found.channels.resize(3);
+  EXPECT_EQ(lanesFor(found, {}), 6U);
+  EXPECT_EQ(lanesFor(found, {.most_channels = 4}), 4U);
+  EXPECT_EQ(lanesFor(found, {.least_channels = 10}), 10U);
+  EXPECT_EQ(lanesFor(found, {.least_channels = 100}), 16U);
+  EXPECT_EQ(lanesFor(found, {.least_channels = 8, .most_channels = 2}), 2U);
+  found.channels.resize(20);
+  EXPECT_EQ(lanesFor(found, {}), 16U);
+}
+
+TEST(Rings, EqualResultsHaveEqualDigests) {
+  const Cluster cluster = dealt(2);
+  const SearchResult found = findRings(cluster, {}, {});
+  EXPECT_EQ(digestOf(found), digestOf(findRings(cluster, {}, {})));
+  SearchResult other = found;
+  std::swap(other.channels[0].ring[0], other.channels[0].ring[1]);
+  EXPECT_NE(digestOf(found), digestOf(other));
+  other = found;
+  other.channels.push_back(other.channels[0]);
+  EXPECT_NE(digestOf(found), digestOf(other));
+}
+
+TEST(Rings, TheyAreToldAsNcclTellsThem) {
+  const Cluster cluster = dealt(1);
+  const SearchResult found = findRings(cluster, {}, {});
+  const auto lines = describeRings(cluster, found);
+  ASSERT_EQ(lines.size(), found.channels.size() + 1);
+  EXPECT_EQ(lines[0].rfind("Channel 00/0" + std::to_string(found.channels.size()) + " : ", 0), 0U)
+      << lines[0];
+  EXPECT_NE(lines.back().find(" channel(s), "), std::string::npos) << lines.back();
+  EXPECT_NE(lines.back().find("GB/s each inside hosts"), std::string::npos) << lines.back();
+}
+
+class RingFiles : public testing::Test {
+ protected:
+  GraphFile dumped(const Cluster& cluster, const SearchResult& found) const {
+    const std::string path = directory_.path() + "/graph.xml";
+    EXPECT_EQ(dumpRings(cluster, found, 0, path), "");
+    return readGraphFile(path);
+  }
+  const test::ScratchDirectory directory_;
+};
+
+TEST_F(RingFiles, WhatIsDumpedIsUsedInsteadOfASearch) {
+  const Cluster cluster = dealt(2);
+  SearchResult found = findRings(cluster, {}, {});
+  // An order that no search would pick: from socket to socket and back.
+  for (HostChannel& channel : found.rings[0].channels) channel.order = {0, 2, 1, 3};
+  const GraphFile file = dumped(cluster, found);
+  EXPECT_NE(file.hash(), 0U);
+  const SearchResult given = findRings(cluster, {}, file);
+  ASSERT_EQ(given.channels.size(), found.channels.size());
+  for (const ClusterChannel& channel : given.channels) {
+    EXPECT_EQ(channel.ring, (std::vector{0, 4, 2, 6, 1, 5, 3, 7}));
+  }
+}
+
+TEST_F(RingFiles, WhatDoesNotFitIsRefusedByName) {
+  const auto refusal = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ncclInvalidUsage);
+      return error.what();
+    }
+    return "accepted";
+  };
+  const std::string missing = refusal([&] { readGraphFile(directory_.path() + "/none.xml"); });
+  EXPECT_NE(missing.find("NCCL_GRAPH_FILE: " + directory_.path() + "/none.xml: No such file"),
+            std::string::npos)
+      << missing;
+  const Cluster cluster = dealt(1);
+  const auto use = [&](const std::string& text) {
+    return refusal([&] { findRings(cluster, {}, readGraphFile(directory_.write("graph.xml", text))); });
+  };
+  EXPECT_NE(use("<graphs version=\"1\">\n<graph").find("graph.xml:2: "), std::string::npos) << use("<graphs");
+  EXPECT_NE(use("<graphs version=\"1\"></graphs>").find("has no rings"), std::string::npos)
+      << use("<graphs version=\"1\"></graphs>");
+  const std::string twice =
+      R"(<graphs version="1"><graph id="0" pattern="4" crossnic="0" nchannels="1" speedintra="20" speedinter="20"
+ latencyinter="0" typeintra="PIX" typeinter="PIX" samechannels="1">
+ <channel><gpu dev="0" rank="0"/><gpu dev="0" rank="1"/><gpu dev="2" rank="2"/><gpu dev="3" rank="3"/></channel>
+</graph></graphs>)";
+  EXPECT_NE(use(twice).find("NCCL_GRAPH_FILE: "), std::string::npos) << use(twice);
+}
+
+TEST_F(RingFiles, WhatCannotBeWrittenIsSaid) {
+  const Cluster cluster = dealt(1);
+  EXPECT_NE(dumpRings(cluster, findRings(cluster, {}, {}), 0, directory_.path() + "/no/graph.xml"), "");
+}
+
+}  // namespace
+}  // namespace tutti
