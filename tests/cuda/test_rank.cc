@@ -116,7 +116,7 @@ void TestRank::start() {
     packets.outbound[at(peer)] =
         by_gpu ? gpu_->packetsTo(peer) : withPeer(CudaRankMemory::packets(other, own), peer);
   }
-  gpu_->start(lanes, packets);
+  gpu_->start(lanes, packets, RingTables());
 }
 
 void TestRank::finish() {
