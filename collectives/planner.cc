@@ -169,6 +169,13 @@ Choice choose(const Descriptor& d, const Layout& layout, const LinkShape& shape,
   return choice;
 }
 
+/// Whether rounds overlap. Between hosts they hide the time that a slot is on its way. Inside one, what was
+/// just written had better be read while it is in the caches; but in all-to-all, where nothing of a round is
+/// needed for the next, a rank that runs ahead spares the others that have to wait for its core.
+bool runsAhead(const Descriptor& descriptor, const Layout& layout, const LinkShape& shape, bool is_plain) {
+  return layout.hosts > 1 || (descriptor.collective == Collective::all_to_all && is_plain && !shape.on_gpu);
+}
+
 }  // namespace
 
 LinkShape fitShape(LinkShape shape, int host_ranks) {
@@ -196,7 +203,7 @@ PlannedOperation planOperation(const Descriptor& descriptor, const Layout& layou
           .nranks = nranks,
           .ranks_per_host = layout.ranks_per_host,
           .lanes = is_plain ? usefulLanes(descriptor, nranks, shape) : 1,  // there is one set of packet links
-          .depth = layout.hosts > 1 ? shape.slot_count - 1 : 1,
+          .depth = runsAhead(descriptor, layout, shape, is_plain) ? shape.slot_count - 1 : 1,
           .slot_elements = elementsIn(is_plain ? shape.slot_bytes : shape.packet_bytes, descriptor.type),
       },
       choice.reason};

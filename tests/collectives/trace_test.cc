@@ -320,6 +320,23 @@ TEST(Planner, RingsAreAvoidedWhereThereIsAnotherWay) {
   EXPECT_EQ(makePlan(large, many, shape, no_ring).algorithm, Algorithm::ring);
 }
 
+TEST(Planner, RoundsOverlapWhereThatPays) {
+  const LinkShape shape = fitShape({.slot_count = 4, .packet_bytes = 8192}, 4);
+  LinkShape on_gpu = shape;
+  on_gpu.on_gpu = true;
+  const Descriptor exchange{.collective = Collective::all_to_all, .count = 1 << 20};
+  const Descriptor reduction{.collective = Collective::all_reduce, .count = 1 << 20};
+  EXPECT_EQ(makePlan(exchange, Layout::oneHost(4), shape).depth, 3U);
+  EXPECT_EQ(makePlan(exchange, Layout::oneHost(4), on_gpu).depth, 1U);
+  EXPECT_EQ(makePlan(reduction, Layout::oneHost(4), shape).depth, 1U);
+  EXPECT_EQ(makePlan(reduction, Layout{4, 2, 2}, shape).depth, 3U);
+  // Packets are acknowledged by those that come back.
+  const Descriptor small{.collective = Collective::all_to_all, .count = 8};
+  const Plan by_packets = makePlan(small, Layout::oneHost(4), shape);
+  EXPECT_EQ(by_packets.slots, SlotForm::packets);
+  EXPECT_EQ(by_packets.depth, 1U);
+}
+
 TEST(Planner, SlotsMayBeBounded) {
   EXPECT_EQ(fitShape({.most_slot_bytes = 16 << 10}, 2).slot_bytes, 16U << 10);
   EXPECT_EQ(fitShape({.most_slot_bytes = 256 << 10}, 2).slot_bytes, 256U << 10);
