@@ -73,10 +73,10 @@ std::optional<std::vector<int>> cpusOfMask(std::string_view text) {
     text.remove_prefix(comma + 1);
   }
   std::vector<int> cpus;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::uint32_t word = words[words.size() - 1 - i];
+  int first = 0;  // of the word
+  for (auto word = words.rbegin(); word != words.rend(); ++word, first += 32) {
     for (int bit = 0; bit < 32; ++bit) {
-      if ((word >> bit & 1U) != 0) cpus.push_back(static_cast<int>(i) * 32 + bit);
+      if ((*word >> bit & 1U) != 0) cpus.push_back(first + bit);
     }
   }
   return cpus;

@@ -18,7 +18,7 @@ void numberDevices(Topology& topology, TopologyKind kind, Number number) {
   int next = 0;
   for (TopologyNode& node : topology.nodes) {
     if (node.kind != kind || number(node) != kUnnumbered) continue;
-    while (taken.count(next) > 0) ++next;
+    while (taken.contains(next)) ++next;
     number(node) = next++;
   }
 }
@@ -69,7 +69,7 @@ std::vector<std::pair<int, int>> TopologyBuilder::addOpposites() {
   std::map<LinkKey, int> opposites;
   for (const auto& [key, count] : links_) {
     const auto& [from, to, is_c2c, gbytes_per_s] = key;
-    if (directions.count({to, from}) > 0) continue;
+    if (directions.contains({to, from})) continue;
     if (missing.empty() || missing.back() != std::pair(to, from)) missing.emplace_back(to, from);
     opposites[{to, from, is_c2c, gbytes_per_s}] = count;
   }
