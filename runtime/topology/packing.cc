@@ -14,7 +14,6 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 constexpr double kSame = 1e-9;
 constexpr int kTenths = 10;
-constexpr int kMostUses = 1 << 14;
 /// Of all steps, so many parts for one speed at most.
 constexpr std::uint64_t kStepsPart = 8;
 
@@ -34,6 +33,13 @@ int commonStep(const ChannelProblem& problem) {
     }
   }
   return step;
+}
+
+/// Of a link, by one route.
+int mostUses(const std::vector<Route>& routes, std::size_t link) {
+  int most = 0;
+  for (const Route& route : routes) most = std::max<int>(most, route.uses[link]);
+  return most;
 }
 
 /// The widest route alone.
@@ -74,9 +80,10 @@ class Packer {
     const double slowest = least / static_cast<double>(most_channels) * (1 - kSame);
     const int step = commonStep(input_.problem);
     std::vector<double> speeds;
-    for (const ChannelProblem::Link& link : input_.problem.links) {
-      const double rate = kTenths * link.gbytes_per_s;
-      for (int uses = step; rate / uses >= slowest && uses <= kMostUses; uses += step) {
+    for (std::size_t link = 0; link < input_.problem.links.size(); ++link) {
+      const double rate = kTenths * input_.problem.links[link].gbytes_per_s;
+      const int most_uses = mostUses(input_.routes, link) * static_cast<int>(most_channels);
+      for (int uses = step; rate / uses >= slowest && uses <= most_uses; uses += step) {
         speeds.push_back(rate / uses);
       }
     }
