@@ -195,6 +195,7 @@ TEST(Topo, RefusesInWords) {
       {{"--input", kData + "made.txt"}, "made.txt:1: "},
       {{"--input", pcie, "--output", "/nowhere/file"},
        "/nowhere/file cannot be written: No such file or directory"},
+      {{"--bandwidth", "--combine-speed", "-3"}, "--combine-speed"},
       {{"stray"}, "stray"},
   };
   for (const Refused& refused : cases) {

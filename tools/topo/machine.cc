@@ -119,7 +119,7 @@ Machine makeMachine(std::vector<NamedHost> hosts, const MachineOptions& options)
   for (const Cluster::HostShape& shape : machine.cluster.shapes) machine.paths.emplace_back(*shape.topology);
   machine.search = searchCluster(machine.cluster, options.rules);
   if (!options.graph.empty()) takeGraph(machine, options);
-  machine.bandwidths = predictBandwidths(machine.cluster, machine.search);
+  machine.bandwidths = predictBandwidths(machine.cluster, machine.search, options.costs);
   return machine;
 }
 

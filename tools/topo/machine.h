@@ -37,7 +37,8 @@ struct Machine {
 
 struct MachineOptions {
   SearchRules rules = {};
-  int ranks_per_host = 0;  ///< 0: one per GPU; without GPUs one per NUMA node, but two at least
+  int ranks_per_host = 0;      ///< 0: one per GPU; without GPUs one per NUMA node, but two at least
+  HostMemoryCosts costs = {};  ///< of ranks in host memory, as measured
   std::string graph = {};  ///< NCCL's graph file, whose channels are taken instead of found ones; empty: none
 };
 

@@ -111,6 +111,23 @@ void addRules(CLI::App& app, Options& options, Words& words) {
       ->group(group);
 }
 
+void addCosts(CLI::App& app, Options& options) {
+  const char* const group = "Ranks in host memory, as measured";
+  app.add_option("--combine-speed", options.machine.costs.combine_gbytes_per_s,
+                 "GB/s that one rank reads and writes while it combines, with all ranks at it")
+      ->option_text("GBYTES")
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  app.add_option("--copy-speed", options.machine.costs.copy_gbytes_per_s,
+                 "the same while it copies to and from slots")
+      ->option_text("GBYTES")
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  app.add_flag("--registered", options.machine.costs.lends,
+               "memory of ncclMemAlloc, registered: worked on in place")
+      ->group(group);
+}
+
 const std::map<std::string, Format>& formats() {
   static const std::map<std::string, Format> kFormats{{"text", Format::text},
                                                       {"xml", Format::xml},
@@ -166,6 +183,7 @@ ParsedOptions parseOptions(int argc, char** argv) {
       ->expected(2)
       ->group("Sections");
   addRules(app, options, words);
+  addCosts(app, options);
   addOutput(app, options, words);
   try {
     app.parse(argc, argv);
