@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 
+#include "runtime/core/system_files.h"
 #include "runtime/topology/gpus.h"
 #include "runtime/topology/hwloc.h"
 #include "runtime/topology/hwloc_xml.h"
@@ -77,7 +78,7 @@ Topology seen(const DiscoveryOptions& options) {
     }
   }
   Topology topology;
-  addCpus(topology, options.system, options.cpuinfo);
+  addCpus(topology, options.system, options.processes / "cpuinfo");
   if (!problem.empty())
     topology.unseen.push_back(fmt::format("what hwloc tells: {}; sysfs is asked instead", problem));
   return topology;
@@ -94,8 +95,18 @@ void number(Topology& topology) {
   topology = std::move(builder.topology);
 }
 
+/// NVIDIA's open driver hands GPU memory to RDMA devices as dma-buf, also without nvidia-peermem.
+void noteDmaBuf(Topology& topology, const DiscoveryOptions& options) {
+  const std::string driver = firstLine(options.processes / "driver/nvidia/version");
+  if (driver.find("Open Kernel Module") == std::string::npos) return;
+  for (TopologyNode& node : topology.nodes) {
+    if (node.kind == TopologyKind::net && node.net.port > 0) node.net.reaches_gpus = true;
+  }
+}
+
 void complete(Topology& topology, const DiscoveryOptions& options, bool only_known) {
   addPorts(topology, options.system, only_known);
+  noteDmaBuf(topology, options);
   if (options.with_gpus) addGpus(topology, options, only_known);
   fillPci(topology, options.system);
   topology = trimmed(topology);

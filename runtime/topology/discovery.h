@@ -17,8 +17,8 @@ enum class HwlocUse : std::uint8_t {
 };
 
 struct DiscoveryOptions {
-  std::filesystem::path system = "/sys";            ///< where sysfs is; tests have their own
-  std::filesystem::path cpuinfo = "/proc/cpuinfo";  ///< the same
+  std::filesystem::path system = "/sys";      ///< where sysfs is; tests have their own
+  std::filesystem::path processes = "/proc";  ///< the same
   HwlocUse hwloc = HwlocUse::first;
   bool with_gpus = true;                   ///< ask CUDA and NVML
   std::string nvml = "libnvidia-ml.so.1";  ///< by which name NVML is opened

@@ -58,7 +58,7 @@ class TwoSockets : public testing::Test {
     system_.addNumaNode(2, "");  // memory without CPUs
     for (const int cpu : {0, 1, 4, 5}) system_.addCpu(cpu, 0, "0-7", cpu % 4 == 0 ? "0,4" : "1,5");
     for (const int cpu : {2, 3, 6, 7}) system_.addCpu(cpu, 1, cpu % 4 == 2 ? "2,6" : "3,7", "");
-    system_.write("cpuinfo",
+    system_.write("proc/cpuinfo",
                   "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 106\n"
                   "model name\t: Intel(R) Xeon(R)\nprocessor\t: 1\nvendor_id\t: GenuineIntel");
     system_.addPci(kRoot, kBridge, "0x8086", 0);
@@ -124,6 +124,22 @@ TEST_F(TwoSockets, PortsThatAreUpAreListedAndOthersSaid) {
   EXPECT_EQ(topology.nodes[static_cast<std::size_t>(topology.all(TopologyKind::net)[0])].net.guid,
             0xb8599f0300d41a2cU);
   EXPECT_TRUE(saysUnseen(topology, "mlx5_0:2: it is not up (1: DOWN)"));
+}
+
+TEST_F(TwoSockets, CardsReachGpusByAModuleOrTheOpenDriver) {
+  const auto reaches = [this] {
+    const Topology topology = discoverTopology(system_.options());
+    return topology.nodes[static_cast<std::size_t>(topology.all(TopologyKind::net).at(0))].net.reaches_gpus;
+  };
+  EXPECT_FALSE(reaches());
+  system_.write("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.1");
+  EXPECT_FALSE(reaches());
+  system_.write("proc/driver/nvidia/version",
+                "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.1");
+  EXPECT_TRUE(reaches());
+  system_.write("proc/driver/nvidia/version", "");
+  system_.write("module/nvidia_peermem/version", "1");
+  EXPECT_TRUE(reaches());
 }
 
 TEST_F(TwoSockets, WithoutRdmaInterfacesOfCardsAreListed) {
@@ -314,6 +330,29 @@ TEST(ThisMachine, HwlocAndSysfsAgree) {
   options.hwloc = HwlocUse::never;
   const Topology by_sysfs = discoverTopology(options);
   EXPECT_EQ(writeNcclXml({by_hwloc}), writeNcclXml({by_sysfs}));
+}
+
+TEST(Hwloc, TellsCpusWhereSysfsIsHidden) {
+  const test::FakeSystem hidden;
+  DiscoveryOptions options = hidden.options();
+  options.hwloc = HwlocUse::where_sysfs_lacks;
+  // A machine that hwloc makes up.
+  ::setenv("HWLOC_SYNTHETIC", "Package:2 [NUMANode] L3Cache:2 PU:3", 1);
+  const Topology topology = discoverTopology(options);
+  ::unsetenv("HWLOC_SYNTHETIC");
+  for (const std::string& unseen : topology.unseen) {
+    if (unseen.starts_with("what hwloc tells")) GTEST_SKIP() << unseen;
+  }
+  const std::vector<int> nodes = topology.all(TopologyKind::numa_node);
+  ASSERT_EQ(nodes.size(), 2U);
+  EXPECT_EQ(topology.nodes[0].cpu.caches, (std::vector<std::vector<int>>{{0, 1, 2}, {3, 4, 5}}));
+  EXPECT_EQ(topology.nodes[static_cast<std::size_t>(nodes[1])].cpu.cpus,
+            (std::vector<int>{6, 7, 8, 9, 10, 11}));
+  // Where sysfs tells them, hwloc is not asked.
+  hidden.addNumaNode(0, "0-1");
+  ::setenv("HWLOC_SYNTHETIC", "Package:2 [NUMANode] L3Cache:2 PU:3", 1);
+  EXPECT_EQ(discoverTopology(options).all(TopologyKind::numa_node).size(), 1U);
+  ::unsetenv("HWLOC_SYNTHETIC");
 }
 
 TEST(ThisMachine, ThatIsFoundTwiceIsTheSame) {

@@ -17,7 +17,7 @@ class FakeSystem {
   DiscoveryOptions options() const {
     DiscoveryOptions options;
     options.system = root_.path();
-    options.cpuinfo = root_.path() + "/cpuinfo";
+    options.processes = root_.path() + "/proc";
     options.hwloc = HwlocUse::never;
     options.with_gpus = false;
     return options;
