@@ -31,9 +31,7 @@ SearchRules searchRules(const TopologyRules& rules) {
   if (rules.most_channels != 0) {
     result.most_channels = std::min(result.most_channels, static_cast<int>(rules.most_channels));
   }
-  if (rules.least_channels != 0) {
-    result.least_channels = std::min(result.most_channels, static_cast<int>(rules.least_channels));
-  }
+  // Not the least: more lanes than twice the rings take them in turn.
   return result;
 }
 

@@ -53,10 +53,10 @@ void requireEqualRules(const PeerInfo& peer, const PeerInfo& first) {
       : theirs.cross_nic != ours.cross_nic           ? "NCCL_CROSS_NIC"
       : theirs.least_channels != ours.least_channels ? "NCCL_MIN_NCHANNELS (or NCCL_MIN_CTAS)"
       : theirs.most_channels != ours.most_channels   ? "NCCL_MAX_NCHANNELS (or NCCL_MAX_CTAS)"
-      : peer.graph_file != first.graph_file          ? "the contents of NCCL_GRAPH_FILE"
+      : peer.graph_file != first.graph_file          ? "what NCCL_GRAPH_FILE holds"
                                                      : nullptr;
   if (different == nullptr) return;
-  throw Error(ncclInvalidUsage, fmt::format("{} differ between {} and {}. Set it equally on all ranks",
+  throw Error(ncclInvalidUsage, fmt::format("{} differs between {} and {}. Set it equally on all ranks",
                                             different, describe(first), describe(peer)));
 }
 

@@ -26,8 +26,8 @@
 #include "runtime/core/link.h"
 #include "runtime/core/plan.h"
 #include "runtime/core/rank_status.h"
-#include "runtime/core/ring_orders.h"
 #include "runtime/core/region.h"
+#include "runtime/core/ring_orders.h"
 #include "runtime/core/scale.h"
 #include "runtime/core/types.h"
 

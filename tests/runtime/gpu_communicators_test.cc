@@ -317,7 +317,7 @@ TEST(Gpus, LanesAreBoundedAsNcclBoundsThem) {
   };
   for (const auto& [variable, value, lanes] :
        {Case{"NCCL_MIN_NCHANNELS", "12", "12"}, Case{"NCCL_MIN_CTAS", "64", "16"},
-        Case{"NCCL_MAX_NCHANNELS", "3", "3"}, Case{"NCCL_MAX_CTAS", "64", "8"}}) {
+        Case{"NCCL_MAX_NCHANNELS", "1", "1"}, Case{"NCCL_MAX_CTAS", "64", "2"}}) {
     const CommandResult result = alone(
         {"once", "100"}, onGpus(1, {{variable, value}, {"TUTTI_LANES", "auto"}, {"NCCL_DEBUG", "INFO"}}));
     EXPECT_EQ(result.exit_code, 0) << result.err;

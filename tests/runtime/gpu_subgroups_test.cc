@@ -87,6 +87,9 @@ TEST(GpuSettings, P2pDisable) {
   expectSays(joined({}), "rank 1 by CUDA IPC;");
   expectSays(joined({{"NCCL_P2P_DISABLE", "1"}}), "rank 1 by pinned host memory;");
   expectSays(joined({{"NCCL_P2P_LEVEL", "LOC"}}), "rank 1 by pinned host memory;");
+  // Emulated GPUs have a CPU between them.
+  expectSays(joined({{"NCCL_P2P_LEVEL", "PXB"}}), "rank 1 by pinned host memory;");
+  expectSays(joined({{"NCCL_P2P_LEVEL", "PHB"}}), "rank 1 by CUDA IPC;");
 }
 
 /// It is about host memory.
@@ -96,7 +99,8 @@ TEST(GpuSettings, ShmDisable) {
 }
 
 TEST(GpuSettings, ChannelsAreLanes) {
-  expectSays(joined({{"TUTTI_LANES", "auto"}, {"NCCL_MAX_NCHANNELS", "3"}}), " 3 lane(s) of ");
+  // Two for the one ring that the PCI links of emulated GPUs carry.
+  expectSays(joined({{"TUTTI_LANES", "auto"}, {"NCCL_MAX_NCHANNELS", "3"}}), " 2 lane(s) of ");
   expectSays(joined({{"TUTTI_LANES", "auto"}, {"NCCL_MIN_NCHANNELS", "11"}, {"NCCL_BUFFSIZE", "65536"}}),
              " 11 lane(s) of ");
   expectSays(joined({{"TUTTI_LANES", "auto"}, {"NCCL_MAX_NCHANNELS", "1"}}, 2), " 1 lane(s) of ");
