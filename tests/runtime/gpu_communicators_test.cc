@@ -318,8 +318,10 @@ TEST(Gpus, LanesAreBoundedAsNcclBoundsThem) {
   for (const auto& [variable, value, lanes] :
        {Case{"NCCL_MIN_NCHANNELS", "12", "12"}, Case{"NCCL_MIN_CTAS", "64", "16"},
         Case{"NCCL_MAX_NCHANNELS", "1", "1"}, Case{"NCCL_MAX_CTAS", "64", "2"}}) {
-    const CommandResult result = alone(
-        {"once", "100"}, onGpus(1, {{variable, value}, {"TUTTI_LANES", "auto"}, {"NCCL_DEBUG", "INFO"}}));
+    const CommandResult result =
+        group(1, {"once", "100"},
+              onGpus(1, {{variable, value}, {"TUTTI_LANES", "auto"}, {"NCCL_DEBUG", "INFO"}}))
+            .wait()[0];
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_NE(result.err.find(std::string("; ") + lanes + " lane(s) of "), std::string::npos)
         << variable << "\n"

@@ -84,12 +84,13 @@ TEST(SettingEffects, EachProcessLogsToTheFileThatIsNamedAfterIt) {
   const ScratchDirectory folder;
   test::RankGroup group(2, {"barrier"},
                         {{"NCCL_DEBUG", "INFO"}, {"NCCL_DEBUG_FILE", folder.path() + "/%h.%p.50%%.log"}});
+  const std::array pids{group[0].pid(), group[1].pid()};
   test::expectSuccess(group.wait());
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   for (int rank = 0; rank < 2; ++rank) {
-    const std::string name =
-        folder.path() + "/" + host.data() + "." + std::to_string(group[rank].pid()) + ".50%.log";
+    const std::string name = folder.path() + "/" + host.data() + "." +
+                             std::to_string(pids[static_cast<std::size_t>(rank)]) + ".50%.log";
     std::ifstream file(name);
     expectHas(std::string((std::istreambuf_iterator<char>(file)), {}),
               "rank " + std::to_string(rank) + ": joined a communicator of 2");
