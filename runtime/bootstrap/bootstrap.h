@@ -74,7 +74,7 @@ class Bootstrap {
   Bytes await(int neighbour, MessageType type);
   Bytes sorted(std::span<const std::uint8_t> entries) const;
   std::vector<Bytes> valuesOf(std::span<const std::uint8_t> all) const;
-  static void requireSize(const Bytes& value, std::size_t bytes, std::size_t rank);
+  void requireSize(const Bytes& value, std::size_t bytes, std::size_t rank);
   void requireTime(int neighbour) const;
   void hearNews();
   void flush();
