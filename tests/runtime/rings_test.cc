@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/topology/paths.h"
 #include "tests/harness/scratch_directory.h"
 #include "tests/topology/builders.h"
 #include "tutti/error.h"
@@ -46,6 +47,26 @@ TEST(Rings, PassEachHostOnceWhateverTheNumbers) {
     int crossings = 0;
     for (int place = 0; place < 12; ++place) crossings += order[place] % 3 != order[(place + 1) % 12] % 3;
     EXPECT_EQ(crossings, 3) << "lane " << lane;
+  }
+}
+
+/// What transports/verbs/port_order.h begins with are the nearest cards of a rank: the search wants no
+/// others.
+TEST(Rings, EnterAndLeaveByTheNearestCards) {
+  const Cluster cluster = dealt(2);
+  const Cluster::HostShape& shape = cluster.shapes[0];
+  const TopologyPaths paths(*shape.topology);
+  const auto expectNearest = [&](int seat, int card) {
+    const int gpu = shape.seats[static_cast<std::size_t>(seat)];
+    for (const int other : shape.topology->all(TopologyKind::net)) {
+      EXPECT_LE(paths.between(gpu, card).path_class, paths.between(gpu, other).path_class)
+          << shape.topology->label(gpu) << " by " << shape.topology->label(card);
+    }
+  };
+  const SearchResult found = findRings(cluster, {}, {});
+  for (const HostChannel& channel : found.rings[0].channels) {
+    expectNearest(channel.order.front(), channel.net_in);
+    expectNearest(channel.order.back(), channel.net_out);
   }
 }
 
