@@ -66,7 +66,7 @@ void GpuGraveyard::sweep() {
 }
 
 void GpuGraveyard::awaitEmpty() {
-  constexpr auto kAtMost = seconds(1);
+  constexpr auto kAtMost = seconds(3);
   std::unique_lock lock(mutex_);
   while (!kept_.empty() || in_work_ != 0) {
     startThread();

@@ -20,6 +20,16 @@ void HostPins::pin(void* address, std::size_t bytes) {
     return;
   }
   registerHostMemory(address, bytes, "links");
+  // Once for all host memory: a communicator pins here first.
+  void* as_seen_by_gpu = nullptr;
+  const cudaError_t error = cudaHostGetDevicePointer(&as_seen_by_gpu, address, 0);
+  if (!succeeded(error) || as_seen_by_gpu != address) {
+    succeeded(cudaHostUnregister(address));
+    throw Error(ncclUnhandledCudaError,
+                fmt::format("this GPU does not see host memory at its own address (cudaHostGetDevicePointer: "
+                            "{}), which Tutti needs",
+                            inWords(error)));
+  }
   pieces_.emplace(address, Piece{.bytes = bytes, .users = 1, .id = allocationId(address)});
 }
 

@@ -90,7 +90,7 @@ using OwnedEvent = std::unique_ptr<CUevent_st, EventDeleter>;
 OwnedDeviceMemory<std::byte> allocateDevice(
     std::size_t bytes, std::string_view what,
     std::string_view remedy = "Free memory, or lower TUTTI_SLOT_BYTES, TUTTI_SLOTS or TUTTI_LANES");
-/// Lets all GPUs use host memory by its address, until cudaHostUnregister. Throws Error.
+/// Lets all GPUs use host memory, until cudaHostUnregister. Throws Error.
 void registerHostMemory(void* address, std::size_t bytes, std::string_view what);
 /// Host memory that all GPUs can use by its address, all zero.
 OwnedPinnedMemory<std::byte> allocatePinned(std::size_t bytes, std::string_view what);
