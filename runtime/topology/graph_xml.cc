@@ -48,6 +48,7 @@ class Numbers {
 
 Numbers numbersOfSeats(const Topology& topology, const std::vector<int>& seats) {
   std::vector<int> devices;
+  devices.reserve(seats.size());
   for (const int seat : seats) devices.push_back(topology.nodes[static_cast<std::size_t>(seat)].gpu.device);
   return Numbers(std::move(devices));
 }

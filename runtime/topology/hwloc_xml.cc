@@ -115,7 +115,7 @@ void NvlinkMatrix::read(xml_node matrix) {
   const auto size = file_.integer(matrix, "nbobjs", 0, kMostObjects).value_or(0);
   const std::vector<std::string_view> indexes = wordsOf(matrix, "indexes");
   const std::vector<std::string_view> values = wordsOf(matrix, "u64values");
-  const std::size_t count = static_cast<std::size_t>(size);
+  const auto count = static_cast<std::size_t>(size);
   if (indexes.size() != count || values.size() != count * count) {
     file_.fail(matrix, fmt::format("a matrix of {} objects with {} indexes and {} values", size,
                                    indexes.size(), values.size()));

@@ -110,6 +110,7 @@ inline Topology nvlinkMesh4() {
   HostBuilder host;
   const int numa = host.numaNode("AuthenticAMD", 25, 1, 32);
   std::vector<int> gpus;
+  gpus.reserve(4);
   for (int i = 0; i < 4; ++i) gpus.push_back(host.gpu(numa, kGen4x16, 80));
   host.nic(numa, kGen4x16, 200000);
   for (std::size_t a = 0; a < 4; ++a) {

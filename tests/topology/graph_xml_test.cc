@@ -108,36 +108,35 @@ TEST_F(GraphXml, SeatsWithoutNumbersOfTheirOwnGoByPlace) {
 
 TEST_F(GraphXml, WrongFilesAreRefusedWithLineAndReason) {
   EXPECT_EQ(errorOf("<system/>"), "g:1: <system>, expected <graphs>");
-  EXPECT_EQ(errorOf("<graphs version=\"3\"/>"),
-            "g:1: attribute \"version\" of <graphs> is \"3\", expected 1, the only one there is");
-  EXPECT_EQ(errorOf("<graphs><graph pattern=\"4\"/></graphs>"),
-            "g:1: attribute \"id\" of <graph> is \"\", expected 0 for rings or 1 for trees");
-  EXPECT_EQ(errorOf("<graphs><graph id=\"0\"/></graphs>"),
-            "g:1: attribute \"pattern\" of <graph> is \"\", expected 1 to 4");
-  EXPECT_EQ(errorOf("<graphs><graph id=\"0\" pattern=\"1\"/></graphs>"),
-            "g:1: attribute \"pattern\" of <graph> is \"1\", expected 4 (ring) for id 0");
+  EXPECT_EQ(errorOf(R"(<graphs version="3"/>)"),
+            R"(g:1: attribute "version" of <graphs> is "3", expected 1, the only one there is)");
+  EXPECT_EQ(errorOf(R"(<graphs><graph pattern="4"/></graphs>)"),
+            R"(g:1: attribute "id" of <graph> is "", expected 0 for rings or 1 for trees)");
+  EXPECT_EQ(errorOf(R"(<graphs><graph id="0"/></graphs>)"),
+            R"(g:1: attribute "pattern" of <graph> is "", expected 1 to 4)");
+  EXPECT_EQ(errorOf(R"(<graphs><graph id="0" pattern="1"/></graphs>)"),
+            R"(g:1: attribute "pattern" of <graph> is "1", expected 4 (ring) for id 0)");
   EXPECT_EQ(errorOf("<graphs><graph id=\"0\" pattern=\"4\"/>\n<graph id=\"0\" pattern=\"4\"/></graphs>"),
             "g:2: a second graph of id 0");
-  EXPECT_EQ(errorOf("<graphs><graph id=\"0\" pattern=\"4\" typeintra=\"FAST\"/></graphs>"),
-            "g:1: attribute \"typeintra\" of <graph> is \"FAST\", expected a class of paths such as NVL, PIX "
+  EXPECT_EQ(errorOf(R"(<graphs><graph id="0" pattern="4" typeintra="FAST"/></graphs>)"),
+            R"(g:1: attribute "typeintra" of <graph> is "FAST", expected a class of paths such as NVL, PIX )"
             "or SYS");
-  EXPECT_EQ(errorOf("<graphs><graph id=\"0\" pattern=\"4\" nchannels=\"1\"/></graphs>"),
-            "g:1: attribute \"nchannels\" of <graph> is \"1\", expected 0, as many as there are");
-  EXPECT_EQ(errorOfChannel("<gpu dev=\"3\"/>"), "g:3: the channel leaves out GPU 7");
+  EXPECT_EQ(errorOf(R"(<graphs><graph id="0" pattern="4" nchannels="1"/></graphs>)"),
+            R"(g:1: attribute "nchannels" of <graph> is "1", expected 0, as many as there are)");
+  EXPECT_EQ(errorOfChannel(R"(<gpu dev="3"/>)"), "g:3: the channel leaves out GPU 7");
   EXPECT_EQ(errorOfChannel("<gpu dev=\"3\"/>\n<gpu dev=\"3\"/>"), "g:4: the channel visits GPU 3 twice");
-  EXPECT_EQ(
-      errorOfChannel("<gpu dev=\"0\"/>"),
-      "g:3: attribute \"dev\" of <gpu> is \"0\", expected the number of one of the 2 GPUs of this host");
+  EXPECT_EQ(errorOfChannel(R"(<gpu dev="0"/>)"),
+            R"(g:3: attribute "dev" of <gpu> is "0", expected the number of one of the 2 GPUs of this host)");
   EXPECT_EQ(errorOfChannel("<gpu/>"),
-            "g:3: attribute \"dev\" of <gpu> is \"\", expected the number of one of the 2 GPUs of this host");
+            R"(g:3: attribute "dev" of <gpu> is "", expected the number of one of the 2 GPUs of this host)");
   EXPECT_EQ(
-      errorOfChannel("<net dev=\"2\"/>"),
-      "g:3: attribute \"dev\" of <net> is \"2\", expected the number of one of the 2 ports of this host");
-  EXPECT_EQ(errorOfChannel("<net dev=\"0\"/><gpu dev=\"3\"/><gpu dev=\"7\"/>"),
+      errorOfChannel(R"(<net dev="2"/>)"),
+      R"(g:3: attribute "dev" of <net> is "2", expected the number of one of the 2 ports of this host)");
+  EXPECT_EQ(errorOfChannel(R"(<net dev="0"/><gpu dev="3"/><gpu dev="7"/>)"),
             "g:3: a port at one end of the channel only");
-  EXPECT_EQ(errorOfChannel("<net dev=\"0\"/><net dev=\"0\"/>"),
+  EXPECT_EQ(errorOfChannel(R"(<net dev="0"/><net dev="0"/>)"),
             "g:3: a second port at one end of the channel");
-  EXPECT_EQ(errorOfChannel("<net dev=\"0\"/><gpu dev=\"3\"/><net dev=\"0\"/><gpu dev=\"7\"/>"),
+  EXPECT_EQ(errorOfChannel(R"(<net dev="0"/><gpu dev="3"/><net dev="0"/><gpu dev="7"/>)"),
             "g:3: a GPU after the port that the channel leaves by");
 }
 

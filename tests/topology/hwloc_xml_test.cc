@@ -44,7 +44,7 @@ std::string gpu(const std::string& bus_id, int number, const std::string& model 
 std::string bridge(const std::string& bus_id, const std::string& inside,
                    const std::string& speed = "15.753846") {
   return R"(<object type="Bridge" bridge_type="1-1" pci_busid=")" + bus_id +
-         R"(" pci_type="0604 [10b5:8747] [0000:0000] ca" pci_link_speed=")" + speed + "\">" + inside +
+         R"(" pci_type="0604 [10b5:8747] [0000:0000] ca" pci_link_speed=")" + speed + R"(">)" + inside +
          "</object>";
 }
 
@@ -154,7 +154,7 @@ TEST(HwlocXml, LinksAreTheOldestThatFit) {
   for (const auto& [speed, link] : speeds) {
     const TopologyFile file = read(machine(hostBridge(
         R"(<object type="PCIDev" pci_busid="01:00.0" pci_type="0302 [10de:0001] [0000:0000] 00" pci_link_speed=")" +
-        std::string(speed) + "\"/>")));
+        std::string(speed) + R"("/>)")));
     EXPECT_EQ(file.hosts.at(0).nodes.at(1).link, link) << speed;
   }
 }
@@ -239,30 +239,30 @@ TEST(HwlocXml, WithoutNumaNodesTheMachineIsOne) {
 }
 
 TEST(HwlocXml, WrongFilesAreRefusedWithLineAndReason) {
-  EXPECT_EQ(errorOf("<topology><object type=\"Machine\"/></topology>"),
+  EXPECT_EQ(errorOf(R"(<topology><object type="Machine"/></topology>)"),
             "h:1: XML of hwloc 1; lstopo of hwloc 2 reads it and writes what is needed here (lstopo -i OLD "
             "NEW.xml)");
-  EXPECT_EQ(errorOf("<topology version=\"3.0\"/>"),
-            "h:1: attribute \"version\" of <topology> is \"3.0\", expected 2.0, as hwloc 2 writes it");
+  EXPECT_EQ(errorOf(R"(<topology version="3.0"/>)"),
+            R"(h:1: attribute "version" of <topology> is "3.0", expected 2.0, as hwloc 2 writes it)");
   EXPECT_EQ(errorOf("<system/>"), "h:1: <system>, expected <topology>");
   EXPECT_EQ(errorOf(topology("")), "h:1: no <object>, so no machine");
-  EXPECT_EQ(errorOf(topology("<object type=\"PU\"/>")),
-            "h:2: attribute \"type\" of <object> is \"PU\", expected Machine at the top");
-  EXPECT_EQ(errorOf(topology("<object type=\"Machine\" cpuset=\"0xf...f\"/>")),
-            "h:2: attribute \"cpuset\" of <object> is \"0xf...f\", expected words in base 16, such as "
+  EXPECT_EQ(errorOf(topology(R"(<object type="PU"/>)")),
+            R"(h:2: attribute "type" of <object> is "PU", expected Machine at the top)");
+  EXPECT_EQ(errorOf(topology(R"(<object type="Machine" cpuset="0xf...f"/>)")),
+            R"(h:2: attribute "cpuset" of <object> is "0xf...f", expected words in base 16, such as )"
             "0x000000ff,0xffff0000");
   EXPECT_EQ(errorOf(machine("\n<object type=\"NUMANode\" os_index=\"0\" cpuset=\"0xf\"/>")),
             "h:3: NUMA node 0 is in line 2 already");
   EXPECT_EQ(errorOf(machine("\n<object type=\"PCIDev\" pci_busid=\"zz\"/>")),
-            "h:3: attribute \"pci_busid\" of <object> is \"zz\", expected a bus id such as 0000:3b:00.0");
+            R"(h:3: attribute "pci_busid" of <object> is "zz", expected a bus id such as 0000:3b:00.0)");
   EXPECT_EQ(
       errorOf(machine("\n<object type=\"PCIDev\" pci_busid=\"01:00.0\" pci_type=\"0302 [10de:20b0]\"/>")),
-      "h:3: attribute \"pci_type\" of <object> is \"0302 [10de:20b0]\", expected such as 0302 [10de:15f9] "
+      R"(h:3: attribute "pci_type" of <object> is "0302 [10de:20b0]", expected such as 0302 [10de:15f9] )"
       "[10de:116b] a1");
   EXPECT_EQ(errorOf(machine(gpu("01:00.0", 0) + "\n" + gpu("01:00.0", 1))),
             "h:3: the bus id 0000:01:00.0 is there twice");
   std::string deep;
-  for (int i = 0; i < 100; ++i) deep += "<object type=\"Group\" cpuset=\"0xf\">";
+  for (int i = 0; i < 100; ++i) deep += R"(<object type="Group" cpuset="0xf">)";
   for (int i = 0; i < 100; ++i) deep += "</object>";
   EXPECT_EQ(errorOf(machine(deep)), "h:2: more than 64 <object> in each other");
 }

@@ -26,7 +26,7 @@ std::string system(const std::string& inside) {
 }
 
 std::string gpu(const std::string& bus_id, const std::string& inside = "") {
-  return "<pci busid=\"" + bus_id + "\" class=\"0x030200\">" + inside + "</pci>\n";
+  return R"(<pci busid=")" + bus_id + R"(" class="0x030200">)" + inside + "</pci>\n";
 }
 
 std::string errorOf(const std::string& text) {
@@ -108,7 +108,7 @@ TEST(NcclXml, ClassesStandForWhatIsNotTold) {
 TEST(NcclXml, DevicesThatLeadNowhereAreLeftOut) {
   const TopologyFile file =
       read(system("<pci busid=\"01:00.0\"><pci busid=\"02:00.0\" class=\"0x010802\"/></pci>\n"
-                  "<pci busid=\"03:00.0\">" +
+                  R"(<pci busid="03:00.0">)" +
                   gpu("04:00.0") + "</pci>"));
   ASSERT_EQ(file.hosts.at(0).nodes.size(), 3U);
   EXPECT_EQ(file.hosts[0].nodes[1].kind, TopologyKind::pci_bridge);
@@ -148,7 +148,7 @@ TEST(NcclXml, NvLinksThatEndNowhereAreLeftOut) {
       read(system(gpu("01:00.0",
                       "<gpu>\n<nvlink target=\"0000:01:00.0\" count=\"12\" tclass=\"0x030200\"/>\n"
                       "<nvlink target=\"0000:09:00.0\"/>\n<nvlink target=\"x\"/>\n<nvlink/>\n"
-                      "<nvlink target=\"0000:02:00.0\" count=\"0\"/></gpu>") +
+                      R"(<nvlink target="0000:02:00.0" count="0"/></gpu>)") +
                   gpu("02:00.0")));
   EXPECT_TRUE(file.hosts.at(0).nvlinks.empty());
   EXPECT_EQ(file.remarks,
@@ -198,9 +198,9 @@ TEST(NcclXml, HostsAreToldByTheirHash) {
 
 TEST(NcclXml, WhatIsNotKnownIsRemarked) {
   const TopologyFile file =
-      read(system("<pci busid=\"01:00.0\" class=\"0x030200\" colour=\"blue\" link_width=\"255\">"
+      read(system(R"(<pci busid="01:00.0" class="0x030200" colour="blue" link_width="255">)"
                   "<gpu keep=\"1\"/><fan/></pci>\n<disk/>\n"));
-  EXPECT_EQ(file.remarks, (std::vector<std::string>{"line 3: attribute \"colour\" of <pci>",
+  EXPECT_EQ(file.remarks, (std::vector<std::string>{R"(line 3: attribute "colour" of <pci>)",
                                                     "line 3: 255 lanes: taken as unknown",
                                                     "line 3: <fan> in <pci>", "line 4: <disk> in <cpu>"}));
   std::string many;
@@ -224,36 +224,36 @@ TEST(NcclXml, WrongFilesAreRefusedWithLineAndReason) {
       {"<system/>\n<system/>", "f:2: a second element at the top"},
       {"<" + std::string(100, 'x') + "/>", "f:1: <" + std::string(60, 'x') + "...>, expected <system>"},
       {"\n<topology/>", "f:2: <topology>, expected <system>"},
-      {"<system version=\"2\"/>",
-       "f:1: attribute \"version\" of <system> is \"2\", expected 1, the only one there is"},
-      {"<system version=\"1\"/>", "f:1: no <cpu>, so no host"},
+      {R"(<system version="2"/>)",
+       R"(f:1: attribute "version" of <system> is "2", expected 1, the only one there is)"},
+      {R"(<system version="1"/>)", "f:1: no <cpu>, so no host"},
       {"<system><cpu numaid=\"0\"/>\n<cpu numaid=\"0\"/></system>", "f:2: NUMA node 0 is in line 1 already"},
-      {"<system><cpu numaid=\"0\" numaid=\"1\"/></system>", "f:1: <cpu> has \"numaid\" twice"},
-      {"<system><cpu numaid=\"zero\"/></system>",
-       "f:1: attribute \"numaid\" of <cpu> is \"zero\", expected a whole number from -1 to 1048576"},
-      {"<system><cpu affinity=\"xyz\"/></system>",
-       "f:1: attribute \"affinity\" of <cpu> is \"xyz\", expected words in base 16, such as "
+      {R"(<system><cpu numaid="0" numaid="1"/></system>)", R"(f:1: <cpu> has "numaid" twice)"},
+      {R"(<system><cpu numaid="zero"/></system>)",
+       R"(f:1: attribute "numaid" of <cpu> is "zero", expected a whole number from -1 to 1048576)"},
+      {R"(<system><cpu affinity="xyz"/></system>)",
+       R"(f:1: attribute "affinity" of <cpu> is "xyz", expected words in base 16, such as )"
        "000000ff,ffff0000"},
-      {"<system><cpu host_hash=\"-\"/></system>",
-       "f:1: attribute \"host_hash\" of <cpu> is \"-\", expected a number of 64 bits, such as 0x5a"},
-      {system("<pci/>"), "f:3: attribute \"busid\" of <pci> is \"\", expected a bus id such as 0000:3b:00.0"},
+      {R"(<system><cpu host_hash="-"/></system>)",
+       R"(f:1: attribute "host_hash" of <cpu> is "-", expected a number of 64 bits, such as 0x5a)"},
+      {system("<pci/>"), R"(f:3: attribute "busid" of <pci> is "", expected a bus id such as 0000:3b:00.0)"},
       {system("\n" + gpu("01:00.0") + gpu("0000:01:00.0")),
        "f:5: the bus id 0000:01:00.0 is there twice on one host"},
-      {system("<pci busid=\"01:00.0\" class=\"0x1030200\"/>"),
-       "f:3: attribute \"class\" of <pci> is \"0x1030200\", expected a whole number from 0 to 16777215"},
-      {system("<pci busid=\"01:00.0\" link_speed=\"fast\"/>"),
-       "f:3: attribute \"link_speed\" of <pci> is \"fast\", expected a speed such as \"16.0 GT/s PCIe\""},
-      {system("<pci busid=\"01:00.0\" link_width=\"x16\"/>"),
-       "f:3: attribute \"link_width\" of <pci> is \"x16\", expected a whole number from 0 to 255"},
-      {system(gpu("01:00.0", "<gpu sm=\"9999999999999999999999\"/>")),
-       "f:3: attribute \"sm\" of <gpu> is \"9999999999999999999999\", expected a whole number from 0 to 999"},
-      {system("<nic><net speed=\"nan\"/></nic>"),
-       "f:3: attribute \"speed\" of <net> is \"nan\", expected a number from 0 to 1000000000"},
+      {system(R"(<pci busid="01:00.0" class="0x1030200"/>)"),
+       R"(f:3: attribute "class" of <pci> is "0x1030200", expected a whole number from 0 to 16777215)"},
+      {system(R"(<pci busid="01:00.0" link_speed="fast"/>)"),
+       R"(f:3: attribute "link_speed" of <pci> is "fast", expected a speed such as "16.0 GT/s PCIe")"},
+      {system(R"(<pci busid="01:00.0" link_width="x16"/>)"),
+       R"(f:3: attribute "link_width" of <pci> is "x16", expected a whole number from 0 to 255)"},
+      {system(gpu("01:00.0", R"(<gpu sm="9999999999999999999999"/>)")),
+       R"(f:3: attribute "sm" of <gpu> is "9999999999999999999999", expected a whole number from 0 to 999)"},
+      {system(R"(<nic><net speed="nan"/></nic>)"),
+       R"(f:3: attribute "speed" of <net> is "nan", expected a number from 0 to 1000000000)"},
       {system("<cache cpus=\"0-1\"/>\n<cache cpus=\"1-2\"/>"),
        "f:4: a cache of CPUs that the NUMA node has not, or that another cache has"},
       {system(gpu("01:00.0",
                   "<gpu><nvlink target=\"02:00.0\" count=\"200\"/>\n<nvlink target=\"02:00.0\" "
-                  "count=\"56\"/></gpu>") +
+                  R"(count="56"/></gpu>)") +
               gpu("02:00.0")),
        "f:4: more than 255 links to one device"},
   };
@@ -262,7 +262,7 @@ TEST(NcclXml, WrongFilesAreRefusedWithLineAndReason) {
 
 TEST(NcclXml, DepthIsLimited) {
   std::string text;
-  for (int i = 0; i < 100000; ++i) text += "<pci busid=\"" + fmt::format("{:x}:01:00.0", i) + "\">";
+  for (int i = 0; i < 100000; ++i) text += R"(<pci busid=")" + fmt::format("{:x}:01:00.0", i) + R"(">)";
   for (int i = 0; i < 100000; ++i) text += "</pci>";
   EXPECT_EQ(errorOf(system(text)), "f:3: more than 64 <pci> in each other");
 }
@@ -280,7 +280,7 @@ TEST(NcclXml, WhatIsWrittenIsReadBack) {
   std::vector<Topology> hosts = {test::dgxLike(), test::nvlinkMesh4(), test::cubeMesh8(), test::pcieOnly4(),
                                  test::laptop()};
   TopologyNode& node = hosts[0].nodes[2];
-  node.gpu.model = "A \"100\" <&>";
+  node.gpu.model = R"(A "100" <&>)";
   node.gpu.rank = 7;
   node.link = {2.5, 4, 16, 16};
   hosts[0].nvlinks[0].gbytes_per_s = hosts[0].nvlinks[1].gbytes_per_s = 12.345;
