@@ -7,11 +7,11 @@ namespace tutti {
 namespace {
 
 constexpr double kZero = 1e-9;
-/// Of the table: 32 MiB.
-constexpr std::size_t kMostCells = std::size_t{1} << 22;
-constexpr int kMostPivots = 1000;
+/// Of the table: 2 MiB.
+constexpr std::size_t kMostCells = std::size_t{1} << 18;
+constexpr int kMostPivots = 300;
 /// From here on the first column that improves is taken, not the best: so it cannot go round in circles.
-constexpr int kCarefulPivots = 500;
+constexpr int kCarefulPivots = 200;
 
 /// The simplex method: maximise the sum of all x >= 0 with, for each row, the sum of a[row][c] x[c] <=
 /// b[row], where b > 0.

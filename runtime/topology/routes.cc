@@ -188,10 +188,19 @@ class RouteFinder {
   void dropUseless() {
     std::ranges::sort(found_.routes, comesBefore);
     std::vector<Route> kept;
+    const std::size_t ports = std::max<std::size_t>(1, problem_.ports.size());
+    std::vector<std::size_t> of_port(ports);
     for (Route& route : found_.routes) {
+      std::size_t& count = of_port[at(std::max(0, route.in))];
+      if (count == kMostRoutes / ports) {
+        found_.is_complete = false;
+        continue;
+      }
       const bool is_useless =
           std::ranges::any_of(kept, [&route](const Route& other) { return usesNoLess(route, other); });
-      if (!is_useless) kept.push_back(std::move(route));
+      if (is_useless) continue;
+      kept.push_back(std::move(route));
+      ++count;
     }
     found_.routes = std::move(kept);
   }

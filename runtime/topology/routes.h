@@ -23,10 +23,12 @@ struct Routes {
   bool is_complete = true;    ///< false: there were too many, and the narrow ones were left out on the way
 };
 
-/// Most partial routes of one length that are followed, times the places squared: 4,096 of 8 places, 1,024 of
+/// Most partial routes of one length that are followed, times the places squared: 2,048 of 8 places, 512 of
 /// 16; of each port its part. Where there are more than kManyLinks, so many times fewer.
-inline constexpr std::size_t kMostPartialRoutes = std::size_t{1} << 18;
+inline constexpr std::size_t kMostPartialRoutes = std::size_t{1} << 17;
 inline constexpr std::size_t kManyLinks = 256;
+/// Most whole routes that are listed; of each port its part.
+inline constexpr std::size_t kMostRoutes = 512;
 
 /// Every route, but for those that use no link less than another that is listed. At most 64 places.
 ///
