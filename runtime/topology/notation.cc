@@ -87,8 +87,9 @@ std::string maskOfCpus(const std::vector<int>& cpus) {
   std::vector<std::uint32_t> words(static_cast<std::size_t>(cpus.back()) / 32 + 1);
   for (const int cpu : cpus) words[static_cast<std::size_t>(cpu) / 32] |= std::uint32_t{1} << (cpu % 32);
   std::string text;
-  for (auto word = words.rbegin(); word != words.rend(); ++word) {
-    text += fmt::format("{}{:08x}", text.empty() ? "" : ",", *word);
+  while (!words.empty()) {
+    text += fmt::format("{}{:08x}", text.empty() ? "" : ",", words.back());
+    words.pop_back();
   }
   return text;
 }
