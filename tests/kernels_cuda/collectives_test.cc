@@ -43,7 +43,7 @@ TEST_P(CudaCollectives, HaveTheBitsOfTheHost) {
     SCOPED_TRACE(fmt::format("{}: {}", i, s.text()));
     Comparison comparison(s, random);
     CudaWorld world(s.nranks, s.shape);
-    for (int r = 0; r < s.nranks; ++r) world.rank(r)->rings = s.rings.view();
+    world.setRings(s.rings);
     comparison.mapRegions(world);
     world.run(comparison.tasks());
     ASSERT_EQ(faultOf(world), "");
@@ -78,7 +78,7 @@ TEST(CudaCollectiveSequence, LinksSurviveTheirOperations) {
     s.shape = kShape;
     s.descriptor.root %= 3;
     s.rings = RingTables(randomOrders(3, 2, random));
-    for (int r = 0; r < 3; ++r) world.rank(r)->rings = s.rings.view();
+    world.setRings(s.rings);
     SCOPED_TRACE(fmt::format("{}: {}", i, s.text()));
     Comparison comparison(s, random);
     comparison.mapRegions(world);

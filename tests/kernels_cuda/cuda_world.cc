@@ -1,5 +1,6 @@
 #include "tests/kernels_cuda/cuda_world.h"
 
+#include <algorithm>
 #include <new>
 #include <stdexcept>
 
@@ -96,6 +97,13 @@ CudaRegions& CudaWorld::regions(int owner, int peer) const {
 
 const LinkView& CudaWorld::link(int from, int to, std::uint32_t lane) const {
   return rank(from)->outbound[lane * index(nranks_) + index(to)].view;
+}
+
+void CudaWorld::setRings(const RingTables& rings) {
+  const auto tables = rings.tables();
+  rings_ = std::make_unique<PinnedMemory>(tables.size_bytes());
+  std::ranges::copy(tables, rings_->as<std::uint16_t>());
+  for (int r = 0; r < nranks_; ++r) rank(r)->rings = rings.viewAt(rings_->as<std::uint16_t>());
 }
 
 void CudaWorld::launch(int r, const CudaTask& task) {

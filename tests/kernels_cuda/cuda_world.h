@@ -12,6 +12,7 @@
 
 #include "kernels/cuda/cuda_work.h"
 #include "runtime/core/plan.h"
+#include "runtime/core/ring_orders.h"
 
 namespace tutti::test {
 
@@ -54,6 +55,8 @@ class CudaWorld {
   /// The link `from` -> `to` as both of its ends see it.
   const LinkView& link(int from, int to, std::uint32_t lane = 0) const;
 
+  /// The orders in which ranks stand round the rings, from the next launch on.
+  void setRings(const RingTables& rings);
   /// Launches a rank's share of a collective.
   void launch(int r, const CudaTask& task);
   void wait(int r);
@@ -79,6 +82,7 @@ class CudaWorld {
   LinkShape shape_;
   std::vector<Rank> ranks_;
   std::vector<std::unique_ptr<PinnedMemory>> memory_;
+  std::unique_ptr<PinnedMemory> rings_;
 };
 
 /// A task of a collective on buffers of the rank.

@@ -85,7 +85,7 @@ TEST(CudaPerf, ReplaysEndWithTheFirstFault) {
       runCommand(launcher + Arguments{"--no-prefix", "-n", "2", "sh", "-c", command}, environment);
   EXPECT_FALSE(result.timed_out);
   EXPECT_EQ(result.exit_code, 1) << result.err;
-  EXPECT_TRUE(contains(result.err, "AllGather(")) << result.err;
+  EXPECT_TRUE(contains(result.err, "AllGather #")) << result.err;
 }
 
 TEST(CudaPerf, TypesAndOperationsSampled) {
