@@ -30,6 +30,8 @@ using std::chrono::milliseconds;
 constexpr int kFormat = 1;
 constexpr milliseconds kConnectLimit{5000};
 constexpr milliseconds kProofLimit{5000};
+/// Of the caller, who may come while a stranger has the listener's ear.
+constexpr milliseconds kCallerProofLimit{3 * kProofLimit};
 /// Longer than a trial may take on the other side.
 constexpr milliseconds kTrialLimit{30000};
 
@@ -208,7 +210,8 @@ PeerResult callPeer(const Options& options) {
   }
   if (error != 0) return unreached(outcomeOf(error), std::strerror(error));
   try {
-    Conversation conversation(std::move(socket), options.token, SecureChannel::Role::client, kProofLimit);
+    Conversation conversation(std::move(socket), options.token, SecureChannel::Role::client,
+                              kCallerProofLimit);
     return resultOf(conversation, true, settings);
   } catch (const BrokenOff& broken) {
     return unreached(TcpOutcome::stranger, broken.what());
