@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "runtime/core/shared_library.h"
 
 namespace tutti {
