@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr auto kBetweenPasses = milliseconds(5);
-/// How long the thread stays for what other ranks use; who asks later starts another one.
+/// How long the thread stays for what other ranks use when nothing moves; who asks later starts another one.
 constexpr auto kPatience = seconds(1);
 /// After so long, memory goes although kernels run one after the other.
 constexpr auto kMostRespect = seconds(1);
@@ -30,6 +30,12 @@ void choose(const GpuRemains& remains) noexcept {
   } catch (const Error&) {
     return;
   }
+}
+
+/// Each is to be detached, and then freed.
+std::size_t stepsLeft(const std::vector<GpuRemains>& remains) {
+  const auto attached = std::ranges::count_if(remains, [](const auto& each) { return !each.isDetached(); });
+  return remains.size() + static_cast<std::size_t>(attached);
 }
 
 }  // namespace
@@ -138,17 +144,19 @@ void GpuGraveyard::pass(std::vector<GpuRemains>& remains) {
 void GpuGraveyard::serve() {
   ::pthread_setname_np(::pthread_self(), "tutti-freeing");
   std::unique_lock lock(mutex_);
-  auto last_gone = Clock::now();
+  auto last_moved = Clock::now();
   const auto is_blocked = [this] { return blocked_ != Clock::time_point(); };
-  while (!kept_.empty() && (is_blocked() || Clock::now() - last_gone < kPatience)) {
-    if (std::exchange(is_asked_, false)) last_gone = Clock::now();
+  while (!kept_.empty() && (is_asked_ || is_blocked() || Clock::now() - last_moved < kPatience)) {
+    bool has_moved = std::exchange(is_asked_, false);
     std::vector<GpuRemains> remains = std::exchange(kept_, {});
     const std::size_t before = in_work_ = remains.size();
+    const std::size_t steps = stepsLeft(remains);
     lock.unlock();
     pass(remains);
+    has_moved |= is_blocked() || stepsLeft(remains) != steps;
     lock.lock();
     freed_ += before - remains.size();
-    if (remains.size() != before) last_gone = Clock::now();
+    if (has_moved) last_moved = Clock::now();
     std::ranges::move(remains, std::back_inserter(kept_));
     in_work_ = 0;
     ++passes_;
