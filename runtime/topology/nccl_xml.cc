@@ -105,17 +105,22 @@ void Reader::readCpu(xml_node cpu) {
 
 std::vector<std::vector<int>> Reader::readCaches(xml_node cpu, const std::vector<int>& cpus) {
   std::vector<std::vector<int>> caches;
-  std::vector<int> free = cpus;  // each CPU is behind one of them
+  std::vector<bool> is_free(cpus.empty() ? 0 : static_cast<std::size_t>(cpus.back()) + 1);
+  for (const int cpu : cpus) is_free[static_cast<std::size_t>(cpu)] = true;
+  // Each CPU is behind one of the caches.
+  const auto take = [&is_free](int cpu) {
+    const auto at = static_cast<std::size_t>(cpu);
+    if (at >= is_free.size() || !is_free[at]) return false;
+    is_free[at] = false;
+    return true;
+  };
   for (const xml_node cache : cpu.children("cache")) {
     file_.expectAttributes(cache, {"cpus"});
     auto shared = cpusOfList(file_.text(cache, "cpus"));
     if (!shared || shared->empty()) file_.failAttribute(cache, "cpus", "CPUs such as 0-7,64-71");
-    std::vector<int> rest;
-    std::ranges::set_difference(free, *shared, std::back_inserter(rest));
-    if (rest.size() + shared->size() != free.size()) {
+    if (!std::ranges::all_of(*shared, take)) {
       file_.fail(cache, "a cache of CPUs that the NUMA node has not, or that another cache has");
     }
-    free = std::move(rest);
     caches.push_back(std::move(*shared));
   }
   return caches;
