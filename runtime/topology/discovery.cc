@@ -69,9 +69,9 @@ Topology seen(const DiscoveryOptions& options) {
   const bool asks = options.hwloc == HwlocUse::first ||
                     (options.hwloc == HwlocUse::where_sysfs_lacks && !tellsCpus(options.system));
   if (asks) {
-    HwlocView view = askHwloc();
-    problem = view.problem;
     try {
+      const HwlocView view = askHwloc();
+      problem = view.problem;
       if (problem.empty()) return withoutPorts(readHwlocXml(view.xml, "hwloc").hosts.front());
     } catch (const std::exception& error) {
       problem = error.what();

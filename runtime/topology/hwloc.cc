@@ -1,8 +1,12 @@
 #include "runtime/topology/hwloc.h"
 
+#include <pthread.h>
+
 #include <chrono>
+#include <csignal>
 #include <future>
 #include <memory>
+#include <system_error>
 #include <thread>
 
 #include "runtime/core/shared_library.h"
@@ -62,8 +66,20 @@ HwlocView askHwloc() {
   constexpr auto kAtMost = std::chrono::seconds(5);
   auto task = std::make_shared<std::packaged_task<HwlocView()>>(ask);
   std::future<HwlocView> answer = task->get_future();
-  // Where it hangs, as on a device that does not answer, its thread is left behind.
-  std::thread([task] { (*task)(); }).detach();
+  // Signals are for the program's own threads.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::string problem;
+  try {
+    // Where it hangs, as on a device that does not answer, its thread is left behind.
+    std::thread([task] { (*task)(); }).detach();
+  } catch (const std::system_error& error) {
+    problem = std::string("its thread cannot be started: ") + error.what();
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!problem.empty()) return {.xml = {}, .problem = std::move(problem)};
   if (answer.wait_for(kAtMost) == std::future_status::ready) return answer.get();
   return {.xml = {}, .problem = "it took longer than 5 s"};
 }
