@@ -9,39 +9,25 @@
 namespace tutti {
 namespace {
 
-class ProblemBuilder {
+class LegBuilder {
  public:
-  ProblemBuilder(const TopologyPaths& paths, const SearchRules& rules) : paths_(paths), rules_(rules) {}
+  LegBuilder(HostProblem& host, const TopologyPaths& paths, const SearchRules& rules)
+      : problem_(host.problem), paths_(paths), rules_(rules) {}
 
-  HostProblem build(const std::vector<int>& seats, RouteForm form) {
-    ChannelProblem& problem = host_.problem;
-    problem.form = form;
-    for (std::size_t seat = 0; seat < seats.size(); ++seat) addSeat(static_cast<int>(seat), seats[seat]);
-    if (hasPorts(form)) problem.ports = portsOf(paths_.topology());
-    for (const int from : problem.places) {
-      for (const int to : problem.places)
-        problem.between.push_back(leg(from, to, isBothWays(form) ? kChainShare : 1));
+  void build() {
+    const double share = isBothWays(problem_.form) ? kChainShare : 1;
+    for (const int from : problem_.places) {
+      for (const int to : problem_.places) problem_.between.push_back(leg(from, to, share));
     }
-    for (const int port : problem.ports) {
-      for (const int place : problem.places) {
-        problem.in.push_back(leg(port, place, 1));
-        problem.out.push_back(leg(place, port, 1));
+    for (const int port : problem_.ports) {
+      for (const int place : problem_.places) {
+        problem_.in.push_back(leg(port, place, 1));
+        problem_.out.push_back(leg(place, port, 1));
       }
     }
-    return std::move(host_);
   }
 
  private:
-  void addSeat(int seat, int node) {
-    std::vector<int>& places = host_.problem.places;
-    const auto place = std::ranges::find(places, node) - places.begin();
-    if (place == std::ssize(places)) {
-      places.push_back(node);
-      host_.seats.emplace_back();
-    }
-    host_.seats[static_cast<std::size_t>(place)].push_back(seat);
-  }
-
   Leg leg(int from, int to, double share) {
     Leg leg = legBetween(paths_, rules_, from, to);
     for (LinkUse& use : leg.links) {
@@ -51,7 +37,7 @@ class ProblemBuilder {
   }
 
   int linkOf(int edge) {
-    std::vector<ChannelProblem::Link>& links = host_.problem.links;
+    std::vector<ChannelProblem::Link>& links = problem_.links;
     const auto [it, is_new] = links_.try_emplace(edge, static_cast<int>(links.size()));
     if (is_new) {
       const Edge& e = paths_.edges()[static_cast<std::size_t>(edge)];
@@ -60,17 +46,32 @@ class ProblemBuilder {
     return it->second;
   }
 
+  ChannelProblem& problem_;
   const TopologyPaths& paths_;
   const SearchRules& rules_;
-  HostProblem host_;
   std::unordered_map<int, int> links_;  ///< edge -> link
 };
 
 }  // namespace
 
-HostProblem makeHostProblem(const TopologyPaths& paths, const std::vector<int>& seats, RouteForm form,
-                            const SearchRules& rules) {
-  return ProblemBuilder(paths, rules).build(seats, form);
+HostProblem placesOf(const TopologyPaths& paths, const std::vector<int>& seats, RouteForm form) {
+  HostProblem host;
+  host.problem.form = form;
+  if (hasPorts(form)) host.problem.ports = portsOf(paths.topology());
+  std::unordered_map<int, std::size_t> known;  // node -> place
+  for (std::size_t seat = 0; seat < seats.size(); ++seat) {
+    const auto [it, is_new] = known.try_emplace(seats[seat], host.seats.size());
+    if (is_new) {
+      host.problem.places.push_back(seats[seat]);
+      host.seats.emplace_back();
+    }
+    host.seats[it->second].push_back(static_cast<int>(seat));
+  }
+  return host;
+}
+
+void addLegs(HostProblem& host, const TopologyPaths& paths, const SearchRules& rules) {
+  LegBuilder(host, paths, rules).build();
 }
 
 }  // namespace tutti

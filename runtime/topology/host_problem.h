@@ -14,8 +14,10 @@ struct HostProblem {
   std::vector<std::vector<int>> seats;  ///< by place, ascending
 };
 
-/// Only links that some leg uses are in it.
-HostProblem makeHostProblem(const TopologyPaths& paths, const std::vector<int>& seats, RouteForm form,
-                            const SearchRules& rules);
+/// Form, places and ports only.
+HostProblem placesOf(const TopologyPaths& paths, const std::vector<int>& seats, RouteForm form);
+
+/// Adds the legs, of which there are as many as pairs of places and ports, and the links that some leg uses.
+void addLegs(HostProblem& host, const TopologyPaths& paths, const SearchRules& rules);
 
 }  // namespace tutti

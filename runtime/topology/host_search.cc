@@ -151,8 +151,9 @@ ChannelGraph searchHost(const TopologyPaths& paths, const std::vector<int>& seat
                         const SearchRules& rules, int hosts) {
   const bool has_ports = hosts > 1 && !portsOf(paths.topology()).empty();
   const RouteForm form = formOf(pattern, has_ports);
-  const HostProblem host = makeHostProblem(paths, seats, form, rules);
+  HostProblem host = placesOf(paths, seats, form);
   if (host.seats.size() > kMostPlaces || seats.empty()) return lastResort(host, pattern, rules);
+  addLegs(host, paths, rules);
   // Ranks in host memory have one thread: one channel.
   const bool has_gpus = paths.topology().nodes[at(seats.front())].kind == TopologyKind::gpu;
   const std::optional<Found> found = findBest(host.problem, rules, has_gpus ? rules.most_channels : 1);
