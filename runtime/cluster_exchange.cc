@@ -164,13 +164,11 @@ std::shared_ptr<const Cluster> exchangeTopologies(Bootstrap& bootstrap, int rank
 }
 
 std::string dumpTopology(const Cluster& cluster, int rank, const std::string& path) {
-  const auto host = std::ranges::find_if(cluster.hosts, [rank](const Cluster::Host& candidate) {
-    return std::ranges::find(candidate.ranks, rank) != candidate.ranks.end();
-  });
-  const Cluster::HostShape& shape = cluster.shapes[host->shape];
+  const Cluster::Host& host = cluster.hostOf(rank);
+  const Cluster::HostShape& shape = cluster.shapes[host.shape];
   Topology topology = *shape.topology;
   for (std::size_t i = 0; i < shape.seats.size(); ++i)
-    topology.nodes[static_cast<std::size_t>(shape.seats[i])].gpu.rank = host->ranks[i];
+    topology.nodes[static_cast<std::size_t>(shape.seats[i])].gpu.rank = host.ranks[i];
   std::ofstream file(path);
   file << writeNcclXml({topology});
   file.close();

@@ -56,12 +56,6 @@ std::pair<ChannelGraph, ChannelGraph> graphsOf(const GraphFile& file, const Clus
   return {*ring, searchHost(paths, shape.seats, ChannelPattern::tree, rules, hosts)};
 }
 
-const Cluster::Host& hostOf(const Cluster& cluster, int rank) {
-  return *std::ranges::find_if(cluster.hosts, [rank](const Cluster::Host& host) {
-    return std::ranges::find(host.ranks, rank) != host.ranks.end();
-  });
-}
-
 }  // namespace
 
 std::uint64_t GraphFile::hash() const { return name.empty() ? 0 : XXH3_64bits(text.data(), text.size()) | 1; }
@@ -94,7 +88,7 @@ SearchResult findRings(const Cluster& cluster, const TopologyRules& rules, const
 }
 
 Seat seatOf(const Cluster& cluster, int rank) {
-  const Cluster::Host& host = hostOf(cluster, rank);
+  const Cluster::Host& host = cluster.hostOf(rank);
   const Cluster::HostShape& shape = cluster.shapes[host.shape];
   const auto place = std::ranges::find(host.ranks, rank) - host.ranks.begin();
   return {&shape, shape.seats[static_cast<std::size_t>(place)]};
@@ -151,7 +145,7 @@ std::vector<std::string> describeRings(const Cluster& cluster, const SearchResul
 }
 
 std::string dumpRings(const Cluster& cluster, const SearchResult& found, int rank, const std::string& path) {
-  const std::size_t s = hostOf(cluster, rank).shape;
+  const std::size_t s = cluster.hostOf(rank).shape;
   const Cluster::HostShape& shape = cluster.shapes[s];
   std::ofstream stream(path, std::ios::binary);
   stream << writeGraphXml({found.rings[s], found.trees[s]}, *shape.topology, shape.seats);

@@ -132,6 +132,11 @@ class HostJoiner {
 
 }  // namespace
 
+const Cluster::Host& Cluster::hostOf(int rank) const {
+  return *std::ranges::find_if(
+      hosts, [rank](const Host& host) { return std::ranges::find(host.ranks, rank) != host.ranks.end(); });
+}
+
 SearchResult joinHosts(const Cluster& cluster, const SearchRules& rules, std::vector<ChannelGraph> rings,
                        std::vector<ChannelGraph> trees) {
   return HostJoiner(cluster, rules).join(std::move(rings), std::move(trees));

@@ -29,6 +29,9 @@ struct Cluster {
   };
   std::vector<HostShape> shapes;
   std::vector<Host> hosts;
+
+  /// The host that the rank is on, which is one of them.
+  const Host& hostOf(int rank) const;
 };
 
 /// NCCL_P2P_LEVEL, NCCL_NET_GDR_LEVEL, NCCL_CROSS_NIC, NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS.

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <fstream>
 #include <map>
 #include <string>
+#include <string_view>
 #include <tuple>
 
+#include "runtime/core/system_files.h"
 #include "tools/run/unique_fd.h"
 
 namespace tutti::run {
@@ -28,30 +28,14 @@ struct CpuPlace {
   int cache = 0;  ///< the first CPU of the last-level cache
 };
 
-/// The numbers of a list such as "0-3,8-11".
-std::vector<int> numbersIn(const fs::path& file) {
-  std::ifstream stream(file);
-  std::vector<int> numbers;
-  for (std::string range; std::getline(stream, range, ',');) {
-    int first = 0;
-    const char* const end = range.data() + range.size();
-    const auto [at, error] = std::from_chars(range.data(), end, first);
-    if (error != std::errc{}) return {};
-    int last = first;
-    if (at != end && *at == '-') std::from_chars(at + 1, end, last);
-    for (int number = first; number <= std::min(last, kMaxCores - 1); ++number) numbers.push_back(number);
-  }
-  return numbers;
-}
+std::vector<int> cpusIn(const fs::path& file) { return numbersOfList(firstLine(file), kMaxCores - 1); }
 
 int nodeOf(const fs::path& cpu) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(cpu, error)) {
-    const std::string name = entry.path().filename().string();
-    int node = 0;
-    const auto [end, problem] =
-        std::from_chars(name.data() + std::min<std::size_t>(4, name.size()), name.data() + name.size(), node);
-    if (name.starts_with("node") && problem == std::errc{} && end == name.data() + name.size()) return node;
+  for (const fs::path& entry : entriesOf(cpu)) {
+    const std::string name = entry.filename().string();
+    if (!name.starts_with("node")) continue;
+    const std::vector<int> number = numbersOfList(std::string_view(name).substr(4));
+    if (number.size() == 1) return number[0];
   }
   return 0;
 }
@@ -61,18 +45,18 @@ int cacheOf(const fs::path& cpu) {
   int highest = 0;
   for (int index = 0;; ++index) {
     const fs::path folder = cpu / "cache" / ("index" + std::to_string(index));
-    const auto level = numbersIn(folder / "level");
-    if (level.empty()) return first;
-    const auto sharing = numbersIn(folder / "shared_cpu_list");
-    if (sharing.empty() || level[0] <= highest) continue;
-    highest = level[0];
+    const auto level = static_cast<int>(numberIn(folder / "level", 0));
+    if (level == 0) return first;
+    const auto sharing = cpusIn(folder / "shared_cpu_list");
+    if (sharing.empty() || level <= highest) continue;
+    highest = level;
     first = sharing[0];
   }
 }
 
 CpuPlace placeOfCpu(int number, const fs::path& system) {
   const fs::path cpu = system / "cpu" / ("cpu" + std::to_string(number));
-  const auto siblings = numbersIn(cpu / "topology/thread_siblings_list");
+  const auto siblings = cpusIn(cpu / "topology/thread_siblings_list");
   const auto thread = std::ranges::find(siblings, number);
   return {thread == siblings.end() ? 0 : static_cast<int>(thread - siblings.begin()), nodeOf(cpu),
           cacheOf(cpu)};
