@@ -42,23 +42,36 @@ void* openLibrary(std::string* why) {
 
 }  // namespace
 
-Accelerator* GpuLibrary::open(std::string* why) {
-  const std::scoped_lock lock(mutex_);
-  if (!is_tried_) {
-    is_tried_ = true;
-    if (void* library = openLibrary(&why_not_); library != nullptr) {
-      // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): dlsym knows no types
-      const auto entry = reinterpret_cast<AcceleratorEntry>(::dlsym(library, kAcceleratorEntry));
-      if (entry != nullptr) accelerator_ = entry(kAcceleratorVersion);
-      if (accelerator_ != nullptr) {
-        devices_ = accelerator_->deviceCount(&why_not_);
-      } else {
-        why_not_ = fmt::format("{} is of another version of Tutti than this library", kLibrary);
-      }
-    }
+std::unique_ptr<const GpuLibrary::Found> GpuLibrary::look() {
+  auto found = std::make_unique<Found>();
+  void* library = openLibrary(&found->why_not);
+  if (library == nullptr) return found;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): dlsym knows no types
+  const auto entry = reinterpret_cast<AcceleratorEntry>(::dlsym(library, kAcceleratorEntry));
+  if (entry != nullptr) found->accelerator = entry(kAcceleratorVersion);
+  if (found->accelerator != nullptr) {
+    found->devices = found->accelerator->deviceCount(&found->why_not);
+  } else {
+    found->why_not = fmt::format("{} is of another version of Tutti than this library", kLibrary);
   }
-  if (devices_ == 0) *why = why_not_;
-  return devices_ != 0 ? accelerator_ : nullptr;
+  return found;
+}
+
+Accelerator* GpuLibrary::open(std::string* why) {
+  const std::scoped_lock lock(*opening_);
+  const Found* found = found_.load(std::memory_order_acquire);
+  if (found == nullptr) {
+    found = look().release();
+    found_.store(found, std::memory_order_release);
+  }
+  if (found->devices == 0) *why = found->why_not;
+  return found->devices != 0 ? found->accelerator : nullptr;
+}
+
+void GpuLibrary::becomeChild() {
+  static_cast<void>(opening_.release());  // perhaps held by a thread that is not here
+  opening_ = std::make_unique<std::mutex>();
+  graveyard_.becomeChild();
 }
 
 Accelerator* GpuLibrary::wanted(DeviceChoice choice, std::string* why) {
@@ -75,8 +88,8 @@ Accelerator* GpuLibrary::wanted(DeviceChoice choice, std::string* why) {
 }
 
 Accelerator* GpuLibrary::opened() const {
-  const std::scoped_lock lock(mutex_);
-  return devices_ != 0 ? accelerator_ : nullptr;
+  const Found* found = found_.load(std::memory_order_acquire);
+  return found != nullptr && found->devices != 0 ? found->accelerator : nullptr;
 }
 
 GpuGraveyard& GpuLibrary::graveyard() {

@@ -1,6 +1,8 @@
 // libtutti_cuda.so, as the runtime finds and opens it.
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -27,17 +29,21 @@ class GpuLibrary {
   GpuGraveyard& graveyard();
   void lockForFork() { graveyard_.lockForFork(); }
   void unlockAfterFork() { graveyard_.unlockAfterFork(); }
-  /// Before it is unlocked in the child.
-  void becomeChild() { graveyard_.becomeChild(); }
+  /// Before it is unlocked in the child. Where another thread of the parent was opening the library, the
+  /// child begins anew.
+  void becomeChild();
 
  private:
+  struct Found {
+    Accelerator* accelerator = nullptr;
+    int devices = 0;
+    std::string why_not = {};  ///< where there are no devices
+  };
+  static std::unique_ptr<const Found> look();
   Accelerator* open(std::string* why);
 
-  mutable std::mutex mutex_;
-  bool is_tried_ = false;
-  Accelerator* accelerator_ = nullptr;
-  int devices_ = 0;
-  std::string why_not_;
+  std::unique_ptr<std::mutex> opening_ = std::make_unique<std::mutex>();  ///< one looks, the others wait
+  std::atomic<const Found*> found_{nullptr};  ///< written once, complete, by who looks; stays for good
   GpuGraveyard graveyard_;
 };
 

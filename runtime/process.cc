@@ -19,6 +19,13 @@ namespace {
 
 constexpr std::size_t kMaxErrorText = 1023;
 
+/// What threads that are not in the child have, or were in the middle of, is left as it is.
+template <class T>
+void renew(std::unique_ptr<T>& object) {
+  static_cast<void>(object.release());
+  object = std::make_unique<T>();
+}
+
 }  // namespace
 
 Process& Process::instance() {
@@ -50,8 +57,8 @@ void Process::becomeChild() {
   forks_.fetch_add(1, std::memory_order_relaxed);
   remembered_.clear();
   gpus_.becomeChild();
-  static_cast<void>(watcher_.release());  // its thread is not here to be ended
-  watcher_ = std::make_unique<Watcher>();
+  renew(watcher_);
+  renew(topology_);
   unlockAfterFork();
 }
 

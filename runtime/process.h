@@ -53,7 +53,7 @@ class Process {
   SegmentCache& segments() { return segments_; }
   Watcher& watcher() { return *watcher_; }
   GpuLibrary& gpus() { return gpus_; }
-  HostTopology& topology() { return topology_; }
+  HostTopology& topology() { return *topology_; }
 
   /// From here to forget(), exit() and the end of main() call the object's endWithProcess().
   void remember(EndsWithProcess& object);
@@ -99,7 +99,7 @@ class Process {
   std::unique_ptr<Watcher> watcher_ = std::make_unique<Watcher>();
   std::atomic<std::uint32_t> forks_{0};
   GpuLibrary gpus_;
-  HostTopology topology_;
+  std::unique_ptr<HostTopology> topology_ = std::make_unique<HostTopology>();
   std::mutex remembered_mutex_;
   std::set<EndsWithProcess*> remembered_;
   std::array<std::uint8_t, 16> token_{};

@@ -1,13 +1,19 @@
 // fork() while communicators exist: the child is told that they are not its own, and the parent notices
 // nothing.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <string>
+#include <thread>
 
+#include "runtime/core/unique_fd.h"
+#include "runtime/process.h"
 #include "tests/harness/ranks.h"
+#include "tests/harness/scratch_directory.h"
 
 namespace tutti {
 namespace {
@@ -54,6 +60,32 @@ TEST(Fork, TheChildIsRefusedAndTheParentGoesOn) {
     EXPECT_EQ(state, ncclSuccess);
     check(ncclCommDestroy(comm));
   }
+}
+
+// A thread reads a description of the host that does not end before the child has looked at the host itself.
+TEST(Fork, TheChildLooksAtItsHostWhileAThreadOfTheParentDoes) {
+  const test::ScratchDirectory folder;
+  const std::string pipe = folder.path() + "/topology.xml";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  Process& process = Process::instance();
+  std::thread looks([&] {
+    TopologyFiles files;
+    files.file = pipe;
+    EXPECT_THROW(process.topology().get(files, false, process.log()), Error) << "an empty file";
+  });
+  UniqueFd writer;
+  while (!writer) {  // it can be opened once the thread reads
+    writer = UniqueFd(::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    std::this_thread::yield();
+  }
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(120);
+    ::_exit(process.topology().get({}, false, process.log()).nodes.empty() ? 1 : 0);
+  }
+  EXPECT_EQ(statusOf(child), 0);
+  writer = UniqueFd();
+  looks.join();
 }
 
 #if !defined(__SANITIZE_THREAD__)  // which forbids threads in a child of a process that has some
