@@ -41,7 +41,9 @@ void ClusterWiring::learn(Bootstrap& bootstrap, const RanksByHost& hosts) {
   const auto notices = bootstrap.allGather(description.notice);
   wiring_.cluster =
       exchangeTopologies(bootstrap, request_.rank, description.text, notices, hosts, wiring_.peers);
-  wiring_.found = findRings(*wiring_.cluster, settings_.topology, graph_file_);
+  const bool dumps = !settings_.graphs.dump_file.empty() && settings_.graphs.dump_rank == request_.rank;
+  wiring_.found = process_.rings().find(wiring_.cluster, settings_.topology, graph_file_,
+                                        dumps ? TreeUse::dumped : TreeUse::none);
   wiring_.rings = ringTables(wiring_.found);
   digest_ = digestOf(wiring_.found);
   dump();

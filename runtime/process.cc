@@ -59,6 +59,7 @@ void Process::becomeChild() {
   gpus_.becomeChild();
   renew(watcher_);
   renew(topology_);
+  renew(rings_);
   unlockAfterFork();
 }
 

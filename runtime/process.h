@@ -18,6 +18,7 @@
 #include "runtime/host_topology.h"
 #include "runtime/loaded_twice.h"
 #include "runtime/log.h"
+#include "runtime/ring_searches.h"
 #include "runtime/watcher.h"
 #include "transports/segment.h"
 
@@ -54,6 +55,7 @@ class Process {
   Watcher& watcher() { return *watcher_; }
   GpuLibrary& gpus() { return gpus_; }
   HostTopology& topology() { return *topology_; }
+  RingSearches& rings() { return *rings_; }
 
   /// From here to forget(), exit() and the end of main() call the object's endWithProcess().
   void remember(EndsWithProcess& object);
@@ -100,6 +102,7 @@ class Process {
   std::atomic<std::uint32_t> forks_{0};
   GpuLibrary gpus_;
   std::unique_ptr<HostTopology> topology_ = std::make_unique<HostTopology>();
+  std::unique_ptr<RingSearches> rings_ = std::make_unique<RingSearches>();
   std::mutex remembered_mutex_;
   std::set<EndsWithProcess*> remembered_;
   std::array<std::uint8_t, 16> token_{};

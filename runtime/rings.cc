@@ -37,23 +37,31 @@ SearchRules searchRules(const TopologyRules& rules) {
 
 bool isRing(const ChannelGraph& graph) { return graph.pattern == ChannelPattern::ring; }
 
-/// What the file says for one shape; trees that it leaves out are searched for.
-std::pair<ChannelGraph, ChannelGraph> graphsOf(const GraphFile& file, const Cluster::HostShape& shape,
-                                               const SearchRules& rules, int hosts) {
-  std::vector<ChannelGraph> graphs;
+/// What the file says of one shape.
+std::vector<ChannelGraph> graphsOf(const GraphFile& file, const Cluster::HostShape& shape) {
   try {
-    graphs = readGraphXml(file.text, file.name, *shape.topology, shape.seats);
+    return readGraphXml(file.text, file.name, *shape.topology, shape.seats);
   } catch (const FileError& error) {
     throw Error(ncclInvalidUsage, fmt::format("NCCL_GRAPH_FILE: {}", error.what()));
   }
-  const auto ring = std::ranges::find_if(graphs, isRing);
-  if (ring == graphs.end() || ring->channels.empty()) {
+}
+
+/// Rings have to be in the file.
+ChannelGraph ringsIn(const std::vector<ChannelGraph>& graphs, const GraphFile& file) {
+  const auto rings = std::ranges::find_if(graphs, isRing);
+  if (rings == graphs.end() || rings->channels.empty()) {
     throw Error(ncclInvalidUsage, fmt::format("NCCL_GRAPH_FILE: {} has no rings (pattern 4)", file.name));
   }
-  const auto tree = std::ranges::find_if_not(graphs, isRing);
-  if (tree != graphs.end() && !tree->channels.empty()) return {*ring, *tree};
+  return *rings;
+}
+
+/// Trees that the file leaves out are searched for.
+ChannelGraph treesIn(const std::vector<ChannelGraph>& graphs, const Cluster::HostShape& shape,
+                     const SearchRules& rules, int hosts) {
+  const auto trees = std::ranges::find_if_not(graphs, isRing);
+  if (trees != graphs.end() && !trees->channels.empty()) return *trees;
   const TopologyPaths paths(*shape.topology);
-  return {*ring, searchHost(paths, shape.seats, ChannelPattern::tree, rules, hosts)};
+  return searchHost(paths, shape.seats, ChannelPattern::tree, rules, hosts);
 }
 
 }  // namespace
@@ -74,15 +82,18 @@ GraphFile readGraphFile(const std::string& path) {
   return file;
 }
 
-SearchResult findRings(const Cluster& cluster, const TopologyRules& rules, const GraphFile& file) {
-  const SearchRules search_rules = searchRules(rules);
+SearchResult findRings(const Cluster& cluster, const TopologyRules& rules, const GraphFile& file,
+                       TreeUse use) {
+  SearchRules search_rules = searchRules(rules);
+  search_rules.with_trees = use != TreeUse::none;
   if (file.name.empty()) return searchCluster(cluster, search_rules);
   std::vector<ChannelGraph> rings;
   std::vector<ChannelGraph> trees;
+  const int hosts = static_cast<int>(cluster.hosts.size());
   for (const Cluster::HostShape& shape : cluster.shapes) {
-    auto [ring, tree] = graphsOf(file, shape, search_rules, static_cast<int>(cluster.hosts.size()));
-    rings.push_back(std::move(ring));
-    trees.push_back(std::move(tree));
+    const std::vector<ChannelGraph> graphs = graphsOf(file, shape);
+    rings.push_back(ringsIn(graphs, file));
+    if (search_rules.with_trees) trees.push_back(treesIn(graphs, shape, search_rules, hosts));
   }
   return joinHosts(cluster, search_rules, std::move(rings), std::move(trees));
 }

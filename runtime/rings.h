@@ -22,9 +22,14 @@ struct GraphFile {
 /// Throws Error(ncclInvalidUsage) for a file that cannot be read.
 GraphFile readGraphFile(const std::string& path);
 
-/// The rings of a cluster: by a search, or those of a graph file. The same on all ranks, for equal arguments.
-/// Throws Error(ncclInvalidUsage) for a file that does not fit the cluster.
-SearchResult findRings(const Cluster& cluster, const TopologyRules& rules, const GraphFile& file);
+/// Nothing runs on trees: they are for who looks at them, and for other programs.
+enum class TreeUse : std::uint8_t { none, dumped };
+
+/// The rings of a cluster: by a search, or those of a graph file. The same on all ranks, for equal arguments;
+/// whether there are trees, too, changes nothing of them. Throws Error(ncclInvalidUsage) for a file that does
+/// not fit the cluster.
+SearchResult findRings(const Cluster& cluster, const TopologyRules& rules, const GraphFile& file,
+                       TreeUse trees);
 
 /// Where a rank sits: a node of its host's topology.
 struct Seat {
@@ -52,7 +57,8 @@ RingTables ringTables(const SearchResult& found);
 /// For the log, in the words that people know from NCCL: "Channel 00/02 : 0 1 2 3", and what limits.
 std::vector<std::string> describeRings(const Cluster& cluster, const SearchResult& found);
 
-/// Writes the host of `rank` as NCCL_GRAPH_FILE has it. Returns why it could not be written, or "".
+/// Writes the host of `rank` as NCCL_GRAPH_FILE has it; trees were looked for. Returns why it could not be
+/// written, or "".
 std::string dumpRings(const Cluster& cluster, const SearchResult& found, int rank, const std::string& path);
 
 }  // namespace tutti

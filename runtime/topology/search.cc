@@ -65,7 +65,7 @@ class HostJoiner {
     alignRails(cluster_, result_.rings);
     for (std::size_t s = 0; s < cluster_.shapes.size(); ++s) {
       orderByCache(result_.rings[s], cluster_.shapes[s]);
-      orderByCache(result_.trees[s], cluster_.shapes[s]);
+      if (!result_.trees.empty()) orderByCache(result_.trees[s], cluster_.shapes[s]);
     }
     compose();
     result_.reasons = reasonsOf(cluster_, paths_, result_);
@@ -88,7 +88,7 @@ class HostJoiner {
         if (backwards[h]) std::ranges::reverse(ranks);
         channel.ring.insert(channel.ring.end(), ranks.begin(), ranks.end());
       }
-      composeTrees(c, channel);
+      if (!result_.trees.empty()) composeTrees(c, channel);
       result_.channels.push_back(std::move(channel));
     }
   }
@@ -149,7 +149,7 @@ SearchResult searchCluster(const Cluster& cluster, const SearchRules& rules) {
   for (const Cluster::HostShape& shape : cluster.shapes) {
     const TopologyPaths paths(*shape.topology);
     rings.push_back(searchHost(paths, shape.seats, ChannelPattern::ring, rules, hosts));
-    trees.push_back(searchHost(paths, shape.seats, ChannelPattern::tree, rules, hosts));
+    if (rules.with_trees) trees.push_back(searchHost(paths, shape.seats, ChannelPattern::tree, rules, hosts));
   }
   agreeOnChannels(cluster, rules, rings);
   return joinHosts(cluster, rules, std::move(rings), std::move(trees));

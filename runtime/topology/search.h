@@ -42,6 +42,7 @@ struct SearchRules {
   CrossNic cross_nic = CrossNic::automatic;  ///< may a ring leave a host by another NIC than it came in by
   int least_channels = 1;
   int most_channels = 32;
+  bool with_trees = true;  ///< false: rings only
 };
 
 enum class ChannelPattern : std::uint8_t {
@@ -86,12 +87,12 @@ struct TreePlace {
 /// One channel of the whole cluster.
 struct ClusterChannel {
   std::vector<int> ring;            ///< ranks in the order data travels
-  std::vector<TreePlace> trees[2];  ///< by rank: the two trees of the double binary tree
+  std::vector<TreePlace> trees[2];  ///< by rank: the two trees of the double binary tree; empty: none
 };
 
 struct SearchResult {
-  std::vector<ChannelGraph> rings;  ///< by shape, as found
-  std::vector<ChannelGraph> trees;
+  std::vector<ChannelGraph> rings;       ///< by shape, as found
+  std::vector<ChannelGraph> trees;       ///< the same; empty: not looked for
   std::vector<ClusterChannel> channels;  ///< the fewest over shapes
   double intra_gbytes_per_s = 0;         ///< per channel, the least over shapes
   double inter_gbytes_per_s = 0;
@@ -108,8 +109,8 @@ ChannelGraph searchHost(const TopologyPaths& paths, const std::vector<int>& seat
 SearchResult searchCluster(const Cluster& cluster, const SearchRules& rules);
 
 /// The second half of it: from what was found for each shape, or read from a graph file, to channels through
-/// all hosts: as many as the shape with fewest has. At least one of each pattern and shape; every order holds
-/// each seat once.
+/// all hosts: as many as the shape with fewest has. At least one of each pattern and shape, but trees may be
+/// left out altogether; every order holds each seat once.
 SearchResult joinHosts(const Cluster& cluster, const SearchRules& rules, std::vector<ChannelGraph> rings,
                        std::vector<ChannelGraph> trees);
 

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "runtime/ring_searches.h"
 #include "runtime/topology/paths.h"
 #include "tests/harness/scratch_directory.h"
 #include "tests/topology/builders.h"
@@ -39,7 +42,7 @@ Cluster dealt(int hosts) {
 
 TEST(Rings, PassEachHostOnceWhateverTheNumbers) {
   const Cluster cluster = dealt(3);
-  const SearchResult found = findRings(cluster, {}, {});
+  const SearchResult found = findRings(cluster, {}, {}, TreeUse::dumped);
   const RingTables tables = ringTables(found);
   ASSERT_NE(tables.view().tables, nullptr);
   for (std::uint32_t lane = 0; lane < 8; ++lane) {
@@ -63,7 +66,7 @@ TEST(Rings, EnterAndLeaveByTheNearestCards) {
           << shape.topology->label(gpu) << " by " << shape.topology->label(card);
     }
   };
-  const SearchResult found = findRings(cluster, {}, {});
+  const SearchResult found = findRings(cluster, {}, {}, TreeUse::dumped);
   for (const HostChannel& channel : found.rings[0].channels) {
     expectNearest(channel.order.front(), channel.net_in);
     expectNearest(channel.order.back(), channel.net_out);
@@ -84,8 +87,8 @@ TEST(Rings, LanesAreTwoForEachChannelWithinTheRules) {
 
 TEST(Rings, EqualResultsHaveEqualDigests) {
   const Cluster cluster = dealt(2);
-  const SearchResult found = findRings(cluster, {}, {});
-  EXPECT_EQ(digestOf(found), digestOf(findRings(cluster, {}, {})));
+  const SearchResult found = findRings(cluster, {}, {}, TreeUse::dumped);
+  EXPECT_EQ(digestOf(found), digestOf(findRings(cluster, {}, {}, TreeUse::dumped)));
   SearchResult other = found;
   std::swap(other.channels[0].ring[0], other.channels[0].ring[1]);
   EXPECT_NE(digestOf(found), digestOf(other));
@@ -94,9 +97,54 @@ TEST(Rings, EqualResultsHaveEqualDigests) {
   EXPECT_NE(digestOf(found), digestOf(other));
 }
 
+TEST(Rings, TreesAreLookedForByWhoDumpsThemAndChangeNoRing) {
+  const Cluster cluster = dealt(2);
+  const SearchResult with = findRings(cluster, {}, {}, TreeUse::dumped);
+  const SearchResult without = findRings(cluster, {}, {}, TreeUse::none);
+  EXPECT_EQ(with.trees.size(), 1U);
+  EXPECT_EQ(with.channels[0].trees[0].size(), 8U);
+  EXPECT_TRUE(without.trees.empty());
+  EXPECT_TRUE(without.channels[0].trees[0].empty());
+  EXPECT_EQ(digestOf(with), digestOf(without));
+  EXPECT_EQ(with.reasons, without.reasons);
+}
+
+// What is remembered is told from what is like it by every part that a search depends on.
+TEST(Rings, WhatWasFoundIsRememberedByAllThatItDependsOn) {
+  RingSearches searches;
+  const auto expectAsFound = [&searches](const Cluster& cluster, const TopologyRules& rules, TreeUse trees) {
+    const SearchResult expected = findRings(cluster, rules, {}, trees);
+    for (int time = 0; time < 2; ++time) {
+      const auto copy = std::make_shared<const Cluster>(cluster);
+      const SearchResult found = searches.find(copy, rules, {}, trees);
+      EXPECT_EQ(found.rings, expected.rings);
+      EXPECT_EQ(found.trees, expected.trees);
+      EXPECT_EQ(found.reasons, expected.reasons);
+      EXPECT_EQ(digestOf(found), digestOf(expected));
+    }
+  };
+  for (int round = 0; round < 2; ++round) {
+    Cluster cluster = dealt(2);
+    expectAsFound(cluster, {}, TreeUse::none);
+    expectAsFound(cluster, {}, TreeUse::dumped);
+    expectAsFound(cluster, {.most_channels = 1}, TreeUse::none);
+    std::ranges::reverse(cluster.shapes[0].seats);
+    expectAsFound(cluster, {}, TreeUse::none);
+    std::swap(cluster.hosts[0].ranks, cluster.hosts[1].ranks);
+    expectAsFound(cluster, {}, TreeUse::none);
+    cluster.hosts[0].name = "other";
+    expectAsFound(cluster, {}, TreeUse::none);
+    Topology slower = *cluster.shapes[0].topology;
+    for (TopologyNode& node : slower.nodes) node.link.width /= 2;
+    cluster.shapes[0].topology = std::make_shared<const Topology>(slower);
+    expectAsFound(cluster, {}, TreeUse::none);
+    for (int hosts = 3; hosts < 6; ++hosts) expectAsFound(dealt(hosts), {}, TreeUse::none);
+  }
+}
+
 TEST(Rings, TheyAreToldAsNcclTellsThem) {
   const Cluster cluster = dealt(1);
-  const SearchResult found = findRings(cluster, {}, {});
+  const SearchResult found = findRings(cluster, {}, {}, TreeUse::dumped);
   const auto lines = describeRings(cluster, found);
   ASSERT_EQ(lines.size(), found.channels.size() + 1);
   EXPECT_EQ(lines[0].rfind("Channel 00/0" + std::to_string(found.channels.size()) + " : ", 0), 0U)
@@ -117,12 +165,12 @@ class RingFiles : public testing::Test {
 
 TEST_F(RingFiles, WhatIsDumpedIsUsedInsteadOfASearch) {
   const Cluster cluster = dealt(2);
-  SearchResult found = findRings(cluster, {}, {});
+  SearchResult found = findRings(cluster, {}, {}, TreeUse::dumped);
   // An order that no search would pick: from socket to socket and back.
   for (HostChannel& channel : found.rings[0].channels) channel.order = {0, 2, 1, 3};
   const GraphFile file = dumped(cluster, found);
   EXPECT_NE(file.hash(), 0U);
-  const SearchResult given = findRings(cluster, {}, file);
+  const SearchResult given = findRings(cluster, {}, file, TreeUse::none);
   ASSERT_EQ(given.channels.size(), found.channels.size());
   for (const ClusterChannel& channel : given.channels) {
     EXPECT_EQ(channel.ring, (std::vector{0, 4, 2, 6, 1, 5, 3, 7}));
@@ -145,7 +193,8 @@ TEST_F(RingFiles, WhatDoesNotFitIsRefusedByName) {
       << missing;
   const Cluster cluster = dealt(1);
   const auto use = [&](const std::string& text) {
-    return refusal([&] { findRings(cluster, {}, readGraphFile(directory_.write("graph.xml", text))); });
+    return refusal(
+        [&] { findRings(cluster, {}, readGraphFile(directory_.write("graph.xml", text)), TreeUse::none); });
   };
   EXPECT_NE(use("<graphs version=\"1\">\n<graph").find("graph.xml:2: "), std::string::npos) << use("<graphs");
   EXPECT_NE(use("<graphs version=\"1\"></graphs>").find("has no rings"), std::string::npos)
@@ -160,7 +209,9 @@ TEST_F(RingFiles, WhatDoesNotFitIsRefusedByName) {
 
 TEST_F(RingFiles, WhatCannotBeWrittenIsSaid) {
   const Cluster cluster = dealt(1);
-  EXPECT_NE(dumpRings(cluster, findRings(cluster, {}, {}), 0, directory_.path() + "/no/graph.xml"), "");
+  EXPECT_NE(
+      dumpRings(cluster, findRings(cluster, {}, {}, TreeUse::dumped), 0, directory_.path() + "/no/graph.xml"),
+      "");
 }
 
 }  // namespace
