@@ -1,6 +1,7 @@
 // How a communicator ends: aborted, revoked, finalized, destroyed; and what may still be made out of it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -51,11 +52,19 @@ void Communicator::part(std::chrono::milliseconds limit) {
   wiring_.control->flush();
 }
 
-/// Slots that callers left in the links reach the hosts of the peers.
+/// Slots that callers left in the links reach the hosts of the peers. Nothing is sent to those that have
+/// ended.
 void Communicator::drainNetwork(std::chrono::milliseconds limit) {
   using std::chrono::steady_clock;
   const auto end = steady_clock::now() + limit;
+  const auto receives = [this](const PeerInfo& peer) {
+    return !std::ranges::binary_search(wiring_.locals, peer.rank) && !hasEnded(peer.rank);
+  };
   while (!fault_.tripped() && !wiring_.network->drain(steady_clock::now() + std::chrono::milliseconds(100))) {
+    if (std::ranges::none_of(wiring_.peers, receives)) {
+      return around_.warn(
+          "what this rank sent last was received by nobody: the ranks of other hosts have ended");
+    }
     if (steady_clock::now() < end) continue;
     around_.warn(
         fmt::format("what this rank sent last has not reached its peers within {} s; they may be stopped, or "

@@ -299,26 +299,29 @@ std::string CollectiveMonitor::operationText() const { return describe(descripto
 void CollectiveMonitor::checkDeadlines(int peer, nanoseconds waited) {
   // A process that computes answers when it is asked what it is doing; one that does not is stopped or cut
   // off.
-  if (const int silent = silentRank(around_.wiring); silent >= 0) {
-    return enforce(waited, around_.stall_timeout, "TUTTI_STALL_TIMEOUT", [&] {
+  const int silent = silentRank(around_.wiring);
+  const std::vector<int> absent = absentRanks();
+  // A rank may be very late, and then all is well: only since it is here does nothing move.
+  const nanoseconds stalled = stall_.lasted(waited, silent < 0 && !absent.empty());
+  if (silent >= 0) {
+    return enforce(stalled, around_.stall_timeout, "TUTTI_STALL_TIMEOUT", [&] {
       return fmt::format(
           "{} does not answer, and {} has lasted {:.1f} s. Is that process stopped, or its host "
           "unreachable?",
           who(silent), operationText(), inSeconds(waited));
     });
   }
-  const std::vector<int> absent = absentRanks();
   if (!absent.empty()) {
     return enforce(waited, around_.timeout, "TUTTI_TIMEOUT", [&] {
       return fmt::format("not all ranks have entered {} within {:.1f} s: {}", operationText(),
                          inSeconds(waited), list(absent));
     });
   }
-  enforce(waited, around_.stall_timeout, "TUTTI_STALL_TIMEOUT", [&] {
+  enforce(stalled, around_.stall_timeout, "TUTTI_STALL_TIMEOUT", [&] {
     return fmt::format(
         "every rank has entered {}, but {} sent nothing for {:.1f} s. Is it stopped, its core taken, or the "
         "way from it to {} blocked?",
-        operationText(), who(peer), inSeconds(waited), who(around_.rank));
+        operationText(), who(peer), inSeconds(stalled), who(around_.rank));
   });
 }
 

@@ -46,6 +46,20 @@ std::string silentText(const Wiring& wiring);
 /// Whether the thread that called the operation waits in it, and so calls nothing else before it ends.
 enum class Caller : std::uint8_t { waits, goes_on };
 
+/// How long nothing has moved that ought to, within one wait, as far as inspections tell.
+class Stall {
+ public:
+  /// `is_explained`: at this inspection there is a reason to wait that is no stall.
+  std::chrono::nanoseconds lasted(std::chrono::nanoseconds waited, bool is_explained) {
+    if (waited < since_) since_ = {};  // another wait
+    if (is_explained) since_ = waited;
+    return waited - since_;
+  }
+
+ private:
+  std::chrono::nanoseconds since_{};
+};
+
 /// One running operation's view of the other ranks; used by the thread that carries it out. Each operation
 /// has a monitor of its own, since several run at once as fibres.
 class Monitor : public WaitMonitor {
@@ -97,6 +111,7 @@ class Monitor : public WaitMonitor {
   const Surroundings& around_;
   Descriptor descriptor_;
   Caller caller_;
+  Stall stall_;
 
  private:
   std::chrono::nanoseconds next_warning_ = std::chrono::seconds(10);

@@ -36,8 +36,10 @@ void TransferMonitor::inspect(int peer, nanoseconds waited) {
                     pendingText(peer)));
     return;
   }
-  if (silentRank(around_.wiring) == peer) {
-    return enforce(waited, around_.stall_timeout, "TUTTI_STALL_TIMEOUT", [&] {
+  const bool is_silent = silentRank(around_.wiring) == peer;
+  const nanoseconds stalled = stall_.lasted(waited, !is_silent);
+  if (is_silent) {
+    return enforce(stalled, around_.stall_timeout, "TUTTI_STALL_TIMEOUT", [&] {
       return fmt::format(
           "{} for {:.1f} s, and does not answer. Is that process stopped, or its host unreachable?",
           pendingText(peer), inSeconds(waited));
