@@ -74,11 +74,17 @@ void GpuGraveyard::sweep() {
 void GpuGraveyard::awaitEmpty() {
   constexpr auto kAtMost = seconds(3);
   std::unique_lock lock(mutex_);
-  while (!kept_.empty() || in_work_ != 0) {
+  std::uint64_t seen = freed_;
+  auto deadline = Clock::now() + kAtMost;
+  const auto isEmpty = [this] { return kept_.empty() && in_work_ == 0; };
+  while (!isEmpty()) {
     startThread();
-    const std::uint64_t before = freed_;
-    const auto hasGone = [&] { return freed_ != before || (kept_.empty() && in_work_ == 0); };
-    if (!changed_->wait_for(lock, kAtMost, hasGone)) return;
+    if (!has_thread_) return;
+    // The thread is less patient.
+    const auto hasNews = [&] { return freed_ != seen || !has_thread_ || isEmpty(); };
+    if (!changed_->wait_until(lock, deadline, hasNews)) return;
+    if (freed_ != seen) deadline = Clock::now() + kAtMost;
+    seen = freed_;
   }
 }
 

@@ -54,7 +54,8 @@ class GpuGraveyard {
   /// at the latest after a tenth of a second.
   void sweep();
 
-  /// At the end of the process: waits until all is freed, or nothing has been for three seconds.
+  /// At the end of the process: waits until all is freed, or nothing has been for three seconds, or there can
+  /// be no thread.
   void awaitEmpty();
 
   /// In a child after fork(): what is kept is the parent's, and so is the thread.

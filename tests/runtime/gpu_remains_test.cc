@@ -199,5 +199,19 @@ TEST(GpuRemains, AreLookedAtForAWhileOnceKernelsAreOutOfTheWay) {
   }));
 }
 
+/// Longer than the thread stays by itself.
+TEST(GpuRemains, AreAwaitedForThreeSecondsAtTheEnd) {
+  EXPECT_TRUE(succeedsOnce([] {
+    Scene scene;
+    scene.end();
+    const std::jthread other([&scene] {
+      std::this_thread::sleep_for(kPatience + milliseconds(400));
+      scene.detachOther();
+    });
+    graveyard().awaitEmpty();
+    return scene.rank.is_freed.load();
+  }));
+}
+
 }  // namespace
 }  // namespace tutti::test
