@@ -43,26 +43,31 @@ void GpuWiring::open(Accelerator& gpus, const Settings& settings, const std::fun
   const auto offers = bootstrap_.allGather(wiring_.gpu->offer());
   sayShared(offers);
   if (localCount() > kMaxMeshRanks) return;
+  forbid(settings);
   for (int local = 0; local < localCount(); ++local) {
-    if (local == local_) continue;
     std::string& reason = reasons_[static_cast<std::size_t>(local)];
-    reason = whyForbidden(settings, local);
-    if (!reason.empty()) continue;
+    if (local == local_ || !reason.empty()) continue;
     mine(local).gpu = wiring_.gpu->connect(rankAt(local), peerAt(local),
                                            offers[static_cast<std::size_t>(rankAt(local))], &reason);
   }
 }
 
-/// By what the person said of how GPUs may reach each other; "" where nothing speaks against it.
-std::string GpuWiring::whyForbidden(const Settings& settings, int local) const {
-  if (!settings.uses_peer_access) return "NCCL_P2P_DISABLE or NCCL_P2P_LEVEL forbids it";
-  if (!settings.topology.p2p_level) return "";
+/// By what the person said of how GPUs may reach each other.
+void GpuWiring::forbid(const Settings& settings) {
+  if (!settings.uses_peer_access) {
+    std::ranges::fill(reasons_, "NCCL_P2P_DISABLE or NCCL_P2P_LEVEL forbids it");
+    return;
+  }
+  const auto level = settings.topology.p2p_level;
+  if (!level) return;
   const auto [shape, own] = seatOf(*wiring_.cluster, rankAt(local_));
-  const int other = seatOf(*wiring_.cluster, rankAt(local)).node;
-  const PathClass distance = TopologyPaths(*shape->topology).between(own, other).path_class;
-  if (distance <= *settings.topology.p2p_level) return "";
-  return fmt::format("NCCL_P2P_LEVEL={} forbids it, since its GPU is at {}",
-                     name(*settings.topology.p2p_level), name(distance));
+  const TopologyPaths paths(*shape->topology);
+  for (int local = 0; local < localCount(); ++local) {
+    const PathClass distance = paths.between(own, seatOf(*wiring_.cluster, rankAt(local)).node).path_class;
+    if (distance <= *level) continue;
+    reasons_[static_cast<std::size_t>(local)] =
+        fmt::format("NCCL_P2P_LEVEL={} forbids it, since its GPU is at {}", name(*level), name(distance));
+  }
 }
 
 /// Good enough for tests; for anything else most likely a mistake in choosing devices.

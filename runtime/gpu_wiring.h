@@ -36,7 +36,7 @@ class GpuWiring {
 
  private:
   std::string wayTo(int rank) const;
-  std::string whyForbidden(const Settings& settings, int local) const;
+  void forbid(const Settings& settings);
   void sayShared(const std::vector<GpuOffer>& offers) const;
   int localCount() const { return static_cast<int>(wiring_.locals.size()); }
   int rankAt(int local) const { return wiring_.locals[static_cast<std::size_t>(local)]; }
