@@ -2,14 +2,29 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+
 #include "transports/cuda_ipc/cuda_call.h"
 #include "transports/cuda_ipc/driver.h"
 #include "tutti/error.h"
 
 namespace tutti {
 
+bool HostPins::isGoing(void* address) const {
+  const auto found = pieces_.find(address);
+  return found != pieces_.end() && found->second.users == 0;
+}
+
 void HostPins::pin(void* address, std::size_t bytes) {
-  const std::scoped_lock lock(mutex_);
+  constexpr auto kAtMost = std::chrono::seconds(10);
+  std::unique_lock lock(mutex_);
+  if (!gone_.wait_for(lock, kAtMost, [&] { return !isGoing(address); })) {
+    throw Error(
+        ncclSystemError,
+        fmt::format("host memory at {} is still being unpinned after {} s: cudaHostUnregister waits for "
+                    "kernels of this process, which have to end first",
+                    address, kAtMost.count()));
+  }
   const auto found = pieces_.find(address);
   if (found != pieces_.end()) {
     if (found->second.bytes < bytes) {
@@ -40,10 +55,12 @@ void HostPins::unpin(void* address) noexcept {
     const auto found = pieces_.find(address);
     if (found == pieces_.end() || --found->second.users > 0) return;
     id = found->second.id;
-    pieces_.erase(found);
   }
-  // Others may pin meanwhile: this waits.
+  // Others may pin other memory meanwhile: this waits.
   if (!isGone(address, id)) succeeded(cudaHostUnregister(address));
+  const std::scoped_lock lock(mutex_);
+  pieces_.erase(address);
+  gone_.notify_all();
 }
 
 }  // namespace tutti

@@ -1,6 +1,7 @@
 // Host memory that GPUs can work on.
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -9,7 +10,7 @@
 namespace tutti {
 
 /// The pinned host memory of a process. Several ranks of a process share segments: each piece stays pinned
-/// until all that pinned it have unpinned it. Thread-safe.
+/// until all that pinned it have unpinned it. Whoever pins it while it is being unpinned waits. Thread-safe.
 class HostPins {
  public:
   HostPins() = default;
@@ -24,10 +25,13 @@ class HostPins {
  private:
   struct Piece {
     std::size_t bytes = 0;
-    int users = 0;
+    int users = 0;         ///< 0: it is being unpinned
     std::uint64_t id = 0;  ///< see allocationId(): cudaDeviceReset unpins
   };
+  bool isGoing(void* address) const;
+
   std::mutex mutex_;
+  std::condition_variable gone_;
   std::map<void*, Piece> pieces_;  ///< by address
 };
 
