@@ -155,9 +155,17 @@ void* Communicator::registerBuffer(const void* buffer, std::size_t bytes) {
 
 void Communicator::validate(const Task& task) const {
   validateTask(task, nranks_, rank_);
-  // First: after a reset of the GPU its buffers are gone, too.
-  if (gpu_work_ != nullptr) gpu_work_->adoptReset();
-  if (gpu_work_ == nullptr || !fault_.tripped()) requireReach(task);
+  if (gpu_work_ == nullptr) {
+    requireReach(task);
+  } else if (!fault_.tripped()) {
+    try {
+      requireReach(task);
+    } catch (const Error&) {
+      // After a reset of the GPU its buffers are gone, too. Who has other ones hears of it at the launch.
+      gpu_work_->adoptReset();
+      if (!fault_.tripped()) throw;
+    }
+  }
   if (revoked_.load(std::memory_order_acquire)) {
     throw Error(ncclInvalidUsage, fmt::format("rank {} of {}: an operation after ncclCommRevoke. Only "
                                               "ncclCommSplit, ncclCommShrink, ncclCommDestroy and "

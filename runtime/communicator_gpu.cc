@@ -148,6 +148,7 @@ GpuTask Communicator::gpuTransfer(const Task& task) {
 
 /// What a caller on the host finds out while it waits: kernels wait when the call has returned.
 void Communicator::requireSound(bool is_collective) {
+  gpu_work_->adoptReset();
   gpu_work_->adoptFault();
   if (fault_.tripped()) throw faultError();
   // Those that are left may still exchange something in pairs.
