@@ -331,7 +331,7 @@ ncclResult_t Communicator::asyncError() const {
   if (revoked_.load(std::memory_order_acquire)) return ncclSuccess;
   if (gpu_work_ != nullptr) {
     gpu_work_->adoptReset();
-    gpu_work_->adoptFault();
+    gpu_work_->tryAdoptFault();
   }
   if (fault_.tripped()) {
     process_.setLastError(faultError().what());

@@ -93,19 +93,24 @@ bool GpuWork::tell(const GpuReport::Fault& fault, std::chrono::nanoseconds ago) 
   return true;
 }
 
-void GpuWork::adoptFault() {
-  if (around_.fault.tripped() || !gpu_.hasFault()) return;
+bool GpuWork::tryAdoptFault(std::chrono::nanoseconds ago) {
+  if (around_.fault.tripped() || !gpu_.hasFault()) return true;
   const GpuReport report = gpu_.report();
-  if (!report.fault) return;
+  if (!report.fault) return true;
+  const bool is_told = tell(*report.fault, ago);
+  if (around_.fault.tripped()) fail_(around_.fault.code(), around_.fault.message());
+  return is_told;
+}
+
+void GpuWork::adoptFault() {
   const auto begin = std::chrono::steady_clock::now();
-  while (!tell(*report.fault, std::chrono::steady_clock::now() - begin)) {
+  while (!tryAdoptFault(std::chrono::steady_clock::now() - begin)) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  if (around_.fault.tripped()) fail_(around_.fault.code(), around_.fault.message());
 }
 
 void GpuWork::adoptReset() {
-  if (!around_.fault.tripped() && gpu_.isLost()) adoptFault();
+  if (!around_.fault.tripped() && gpu_.isLost()) tryAdoptFault();
 }
 
 Watched::Next GpuWork::attend() {

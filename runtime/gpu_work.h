@@ -51,8 +51,12 @@ class GpuWork final : public Watched {
   }
   /// All waits of all kernels fail. Any thread.
   void stop() noexcept;
-  /// A fault that a kernel has left becomes the communicator's, at once. Any thread.
+  /// A fault that a kernel has left becomes the communicator's. Waits for up to a second where a peer on
+  /// another host is asked what it did. Any thread.
   void adoptFault();
+  /// The same without waiting; it was seen `ago`. False: the peer is asked, and the Watcher goes on. Any
+  /// thread.
+  bool tryAdoptFault(std::chrono::nanoseconds ago = {});
   /// The same, where cudaDeviceReset has ended what the rank has on its GPU: the driver is asked.
   void adoptReset();
   /// Somebody has found out that another rank failed or is gone. Any thread.
