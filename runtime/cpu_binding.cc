@@ -40,8 +40,9 @@ std::vector<int> allowedCpus() {
 std::vector<int> cpusNear(const Topology& topology, int seat, const std::vector<int>& allowed,
                           bool ignores_affinity) {
   const int numa = seat == kNoNode ? kNoNode : topology.numaOf(seat);
-  if (numa == kNoNode) return {};
+  if (numa == kNoNode || !topology.isNumaTold(seat)) return {};
   const std::vector<int>& near = topology.nodes[static_cast<std::size_t>(numa)].cpu.cpus;
+  if (seat == numa && !std::ranges::includes(near, allowed)) return {};
   std::vector<int> cpus = near;
   if (!ignores_affinity) {
     cpus.clear();

@@ -15,8 +15,10 @@ namespace tutti {
 std::vector<int> allowedCpus();
 
 /// The CPUs of the NUMA node that `seat` (a node of the topology) hangs at, of those that are `allowed`, or
-/// with `ignores_affinity` all. Empty where nothing would be gained, or nothing is known: the node's are not
-/// known, none of them is allowed, or no others are.
+/// with `ignores_affinity` all. Empty where nothing would be gained, or nothing is known: the node is a
+/// guess, its CPUs are not known, none of them is allowed, or no others are. A seat that is a NUMA node
+/// itself is known where all that is allowed lies there: other ranks in host memory sit there to be in some
+/// order.
 std::vector<int> cpusNear(const Topology& topology, int seat, const std::vector<int>& allowed,
                           bool ignores_affinity);
 

@@ -10,8 +10,8 @@
 namespace tutti {
 
 /// Ranks on GPUs sit at them. Others sit at the NUMA node whose CPUs they may run on; those that may run on
-/// several are dealt to these in blocks, in order. A function of its arguments: equal on all ranks. Throws
-/// Error for a GPU that the topology lacks.
+/// several are dealt to these in blocks, in order, for the order in rings: it binds nobody. A function of its
+/// arguments: equal on all ranks. Throws Error for a GPU that the topology lacks.
 Cluster::HostShape seatsOf(std::shared_ptr<const Topology> topology, const std::vector<int>& ranks,
                            const std::vector<PeerInfo>& peers);
 

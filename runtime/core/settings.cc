@@ -302,8 +302,9 @@ constexpr ActingRow kRows[] = {
        s.graphs.dump_rank = static_cast<int>(wholeNumber(r, v, 0, 1 << 20));
      }},
     {{"NCCL_IGNORE_CPU_AFFINITY", "0",
-      "1: threads and memory of a rank are bound to CPUs near its GPU, or its NUMA node, also to such as the "
-      "process was not bound to; 0: only to those it was bound to"},
+      "1: threads and memory of a rank are bound to CPUs near its GPU, or, in host memory, on the NUMA "
+      "node that it was bound to, also to such as the process was not bound to; 0: only to those it was "
+      "bound to"},
      [](Settings& s, const ActingRow& r, std::string_view v) { s.ignores_cpu_affinity = flag(r, v); }},
     {{"NCCL_SHM_DISABLE", "0", "1: on host memory, processes of one host use the network between them"},
      [](Settings& s, const ActingRow& r, std::string_view v) { s.uses_shared_memory = !flag(r, v); }},

@@ -83,6 +83,13 @@ int Topology::numaOf(int node) const {
   return node;
 }
 
+bool Topology::isNumaTold(int node) const {
+  for (; node != kNoNode; node = nodes[at(node)].parent) {
+    if (nodes[at(node)].is_guessed) return false;
+  }
+  return true;
+}
+
 std::string Topology::label(int node) const {
   const TopologyNode& it = nodes[at(node)];
   const std::string place = it.bus_id.empty() ? "" : fmt::format(" ({})", it.bus_id);

@@ -81,6 +81,7 @@ struct NetDetails {
 struct TopologyNode {
   TopologyKind kind = TopologyKind::pci_bridge;
   int parent = kNoNode;  ///< what it hangs at; a NUMA node hangs at nothing, nor does an NVSwitch without PCI
+  bool is_guessed = false;  ///< nobody told the NUMA node that it, with what is below it, hangs at
   std::string bus_id = {};  ///< "0000:3b:00.0", lower case; empty: not by PCI
   PciIdentity pci = {};
   PciLink link = {};    ///< to the parent
@@ -123,6 +124,8 @@ struct Topology {
   int find(std::string_view bus_id) const;
   /// The NUMA node that a node hangs at, or kNoNode.
   int numaOf(int node) const;
+  /// Somebody told numaOf(node): it is no guess.
+  bool isNumaTold(int node) const;
   /// "GPU 3 (0000:3b:00.0)", "NUMA node 1", "mlx5_0:1".
   std::string label(int node) const;
 

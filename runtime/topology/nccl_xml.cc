@@ -180,9 +180,11 @@ bool Reader::matters(xml_node pci, int depth) {
 
 void Reader::readPci(HostReading& host, xml_node pci, int parent, int depth) {
   if (depth > kMostXmlDepth) file_.fail(pci, fmt::format("more than {} <pci> in each other", kMostXmlDepth));
-  file_.expectAttributes(pci, {"busid", "class", "vendor", "device", "subsystem_vendor", "subsystem_device",
-                               "link_speed", "link_width", "max_link_speed", "max_link_width", "keep"});
+  file_.expectAttributes(
+      pci, {"busid", "class", "vendor", "device", "subsystem_vendor", "subsystem_device", "link_speed",
+            "link_width", "max_link_speed", "max_link_width", "guessed", "keep"});
   TopologyNode node{.parent = parent};
+  node.is_guessed = file_.integerOr(pci, "guessed", 0, 1, 0) == 1;
   const auto bus_id = busIdOf(file_.text(pci, "busid"));
   if (!bus_id) file_.failAttribute(pci, "busid", "a bus id such as 0000:3b:00.0");
   if (host.builder.find(*bus_id) != kNoNode) {

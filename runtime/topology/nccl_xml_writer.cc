@@ -104,6 +104,7 @@ void Writer::writeChildren(xml_node element, int parent) const {
 void Writer::writePci(xml_node pci, int index) const {
   const TopologyNode& node = at(index);
   set(pci, "busid", node.bus_id);
+  if (node.is_guessed) set(pci, "guessed", 1);
   set(pci, "class", hex(node.pci.device_class, 6));
   set(pci, "vendor", hex(node.pci.vendor, 4));
   set(pci, "device", hex(node.pci.device, 4));

@@ -71,17 +71,23 @@ int numaNode(const Topology& topology, int number) {
   return found == nodes.end() ? nodes.front() : *found;
 }
 
-int numaNodeOf(Topology& topology, const fs::path& folder, const std::string& bus_id, int otherwise) {
+struct NumaPlace {
+  int node;
+  bool is_guessed;
+};
+
+NumaPlace numaPlaceOf(Topology& topology, const fs::path& folder, const std::string& bus_id, int otherwise) {
   int number = static_cast<int>(numberIn(folder / "numa_node", -1));
   if (number < 0) number = otherwise;
   const int node = numaNode(topology, number);
-  const bool is_told = topology.nodes[static_cast<std::size_t>(node)].cpu.numa == number;
-  if (!is_told && topology.all(TopologyKind::numa_node).size() > 1) {
+  const bool is_guessed = topology.nodes[static_cast<std::size_t>(node)].cpu.numa != number &&
+                          topology.all(TopologyKind::numa_node).size() > 1;
+  if (is_guessed) {
     topology.unseen.push_back(fmt::format(
         "the NUMA node of {}: the system tells {}, so it is taken for {}", bus_id,
         number < 0 ? "none" : fmt::format("one without CPUs ({})", number), topology.label(node)));
   }
-  return node;
+  return {node, is_guessed};
 }
 
 double speedIn(const fs::path& file) { return linkSpeedOf(firstLine(file)).value_or(0); }
@@ -139,16 +145,21 @@ int addPciDevice(Topology& topology, const fs::path& system, const std::string& 
     const int node = numaNode(topology, numa);
     topology.unseen.push_back(fmt::format("the place of {}: {} does not show it, so it hangs at {}", bus_id,
                                           (system / "bus/pci").string(), topology.label(node)));
-    topology.nodes.push_back({.kind = kind, .parent = node, .bus_id = bus_id});
+    const bool is_told = topology.nodes[static_cast<std::size_t>(node)].cpu.numa == numa;
+    const bool is_guessed = !is_told && topology.all(TopologyKind::numa_node).size() > 1;
+    topology.nodes.push_back({.kind = kind, .parent = node, .is_guessed = is_guessed, .bus_id = bus_id});
     return static_cast<int>(topology.nodes.size()) - 1;
   }
   int parent = kNoNode;
   for (const std::string& step : switchesAbove(way)) {
     int node = topology.find(step);
     if (node == kNoNode) {
-      if (parent == kNoNode) parent = numaNodeOf(topology, folderOf(system, bus_id), bus_id, numa);
-      topology.nodes.push_back(
-          {.kind = step == bus_id ? kind : TopologyKind::pci_bridge, .parent = parent, .bus_id = step});
+      NumaPlace place{parent, false};
+      if (parent == kNoNode) place = numaPlaceOf(topology, folderOf(system, bus_id), bus_id, numa);
+      topology.nodes.push_back({.kind = step == bus_id ? kind : TopologyKind::pci_bridge,
+                                .parent = place.node,
+                                .is_guessed = place.is_guessed,
+                                .bus_id = step});
       node = static_cast<int>(topology.nodes.size()) - 1;
     }
     parent = node;

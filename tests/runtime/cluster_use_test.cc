@@ -99,12 +99,46 @@ std::vector<std::string> cpusOfThreads(int pid) {
   return cpus;
 }
 
+/// Binds this process, and those that it starts, to a CPU, and lets it go.
+class BoundTo {
+ public:
+  explicit BoundTo(int cpu) {
+    ::sched_getaffinity(0, sizeof(before_), &before_);
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(static_cast<std::size_t>(cpu), &set);
+    works_ = ::sched_setaffinity(0, sizeof(set), &set) == 0;
+  }
+  BoundTo(const BoundTo&) = delete;
+  BoundTo& operator=(const BoundTo&) = delete;
+  ~BoundTo() { ::sched_setaffinity(0, sizeof(before_), &before_); }
+  bool works() const { return works_; }
+
+ private:
+  cpu_set_t before_;
+  bool works_;
+};
+
 TEST_F(ClusterUse, ThreadsOfTheLibraryStayOnTheRanksNodeAndTheCallersIsLetGo) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  ASSERT_EQ(::sched_getaffinity(0, sizeof(set), &set), 0);
-  if (!CPU_ISSET(0, &set) || !CPU_ISSET(1, &set)) GTEST_SKIP() << "this process may not use CPUs 0 and 1";
-  // A NUMA node for each of two CPUs; the only rank of a host is dealt to the first.
+  const std::string file = directory_.write("topology.xml", R"(<system version="1">
+  <cpu numaid="0" affinity="00000003" arch="x86_64" vendor="AuthenticAMD" familyid="175" modelid="1"/>
+  <cpu numaid="1" affinity="00000004" arch="x86_64" vendor="AuthenticAMD" familyid="175" modelid="1"/>
+</system>
+)");
+  for (const int cpu : {0, 1}) {
+    const BoundTo bound(cpu);
+    if (!bound.works()) GTEST_SKIP() << "this process may not use CPUs 0 and 1";
+    Group group(2, {"loop"}, {{"NCCL_TOPO_FILE", file}, {"NCCL_IGNORE_CPU_AFFINITY", "1"}}, {}, 2);
+    group.waitUntilReady();
+    const auto cpus = cpusOfThreads(group[0].pid());
+    ASSERT_GE(cpus.size(), 2U) << "the Watcher";
+    EXPECT_EQ(cpus[0], std::to_string(cpu));
+    EXPECT_EQ(cpus[1], "0-1");
+    for (int rank = 0; rank < 2; ++rank) group[rank].kill(SIGKILL);
+  }
+}
+
+TEST_F(ClusterUse, ARankInHostMemoryThatMayRunOnSeveralNodesIsNotBound) {
   const std::string file = directory_.write("topology.xml", R"(<system version="1">
   <cpu numaid="0" affinity="00000001" arch="x86_64" vendor="AuthenticAMD" familyid="175" modelid="1"/>
   <cpu numaid="1" affinity="00000002" arch="x86_64" vendor="AuthenticAMD" familyid="175" modelid="1"/>
@@ -114,8 +148,7 @@ TEST_F(ClusterUse, ThreadsOfTheLibraryStayOnTheRanksNodeAndTheCallersIsLetGo) {
   group.waitUntilReady();
   const auto cpus = cpusOfThreads(group[0].pid());
   ASSERT_GE(cpus.size(), 2U) << "the Watcher";
-  EXPECT_NE(cpus[0], "0");
-  EXPECT_EQ(cpus[1], "0");
+  for (const std::string& each : cpus) EXPECT_EQ(each, cpus[0]);
   for (int rank = 0; rank < 2; ++rank) group[rank].kill(SIGKILL);
 }
 

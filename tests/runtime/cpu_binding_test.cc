@@ -31,7 +31,6 @@ class Near : public testing::Test {
 };
 
 TEST_F(Near, TheCpusOfTheNodeThatTheProcessMayUse) {
-  EXPECT_EQ(near(0, {0, 1, 2, 3, 4, 5, 6, 7}), (Cpus{0, 1, 2, 3}));
   EXPECT_EQ(near(3, {0, 1, 2, 3, 4, 5, 6, 7}), (Cpus{4, 5, 6, 7})) << "of a GPU those of its socket";
   EXPECT_EQ(near(3, {3, 4, 6}), (Cpus{4, 6}));
 }
@@ -42,6 +41,18 @@ TEST_F(Near, NothingWhereNothingIsGained) {
   EXPECT_EQ(near(kNoNode, {0, 1, 4}), Cpus{});
   topology_.nodes[1].cpu.cpus.clear();
   EXPECT_EQ(near(3, {0, 1, 4}), Cpus{});
+}
+
+TEST_F(Near, NobodyIsBoundOnAGuess) {
+  topology_.nodes[2].is_guessed = true;
+  EXPECT_EQ(near(3, {0, 1, 2, 3, 4, 5, 6, 7}), Cpus{}) << "below a switch whose socket nobody told";
+  EXPECT_EQ(near(3, {5}, true), Cpus{});
+  for (const bool ignores : {false, true}) {
+    EXPECT_EQ(near(0, {0, 1, 2, 3, 4, 5, 6, 7}, ignores), Cpus{})
+        << "in host memory, and free to run anywhere";
+    EXPECT_EQ(near(1, {3, 4}, ignores), Cpus{});
+  }
+  EXPECT_EQ(near(1, {5}, true), (Cpus{4, 5, 6, 7})) << "in host memory, on one node by somebody's will";
 }
 
 TEST_F(Near, TheWillOfWhoStartedTheProcessMayBeIgnored) {

@@ -171,6 +171,12 @@ TEST_F(TwoSockets, AnUntoldNumaNodeIsSaid) {
   const Topology topology = discoverTopology(system_.options());
   EXPECT_EQ(parentOf(topology, "0000:82:00.0"), "NUMA node 0");
   EXPECT_TRUE(saysUnseen(topology, "NUMA node of 0000:82:00.0"));
+  const Topology read = readNcclXml(writeNcclXml({topology}), "found").hosts[0];
+  for (const Topology& each : {topology, read}) {
+    EXPECT_FALSE(each.isNumaTold(each.find("0000:82:00.0")));
+    EXPECT_TRUE(each.isNumaTold(each.find("0000:05:00.0")));
+    EXPECT_TRUE(each.isNumaTold(each.find("0000:06:00.0")));
+  }
 }
 
 TEST_F(TwoSockets, WhatIsFoundIsTheSameAfterWritingAndReading) {
