@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "runtime/core/renewed_in_child.h"
 #include "runtime/process.h"
 #include "tutti/error.h"
 
@@ -69,8 +70,7 @@ Accelerator* GpuLibrary::open(std::string* why) {
 }
 
 void GpuLibrary::becomeChild() {
-  static_cast<void>(opening_.release());  // perhaps held by a thread that is not here
-  opening_ = std::make_unique<std::mutex>();
+  renewInChild(opening_);
   graveyard_.becomeChild();
 }
 

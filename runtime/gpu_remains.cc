@@ -8,6 +8,7 @@
 #include <system_error>
 #include <thread>
 
+#include "runtime/core/renewed_in_child.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -93,8 +94,7 @@ void GpuGraveyard::becomeChild() {
   [[maybe_unused]] static auto* const parents = new std::vector<std::vector<GpuRemains>>;
   parents->push_back(std::move(kept_));
   kept_.clear();
-  static_cast<void>(changed_.release());  // with waiters that are not here
-  changed_ = std::make_unique<std::condition_variable>();
+  renewInChild(changed_);
   in_work_ = 0;
   has_thread_ = false;
 }

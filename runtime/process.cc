@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "runtime/core/environment.h"
+#include "runtime/core/renewed_in_child.h"
 #include "transports/memory_budget.h"
 #include "tutti/error.h"
 
@@ -18,13 +19,6 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kMaxErrorText = 1023;
-
-/// What threads that are not in the child have, or were in the middle of, is left as it is.
-template <class T>
-void renew(std::unique_ptr<T>& object) {
-  static_cast<void>(object.release());
-  object = std::make_unique<T>();
-}
 
 }  // namespace
 
@@ -57,9 +51,9 @@ void Process::becomeChild() {
   forks_.fetch_add(1, std::memory_order_relaxed);
   remembered_.clear();
   gpus_.becomeChild();
-  renew(watcher_);
-  renew(topology_);
-  renew(rings_);
+  renewInChild(watcher_);
+  renewInChild(topology_);
+  renewInChild(rings_);
   unlockAfterFork();
 }
 
