@@ -40,17 +40,17 @@ std::vector<PathClass> classesOf(const std::vector<Leg>& legs) {
   return classes;
 }
 
-/// From the strictest on.
+/// From the strictest on: a channel crosses NICs before it takes a worse way to one.
 std::vector<RouteRules> relaxations(const ChannelProblem& problem, const SearchRules& rules) {
   std::vector<RouteRules> all;
   std::vector<PathClass> to_ports{PathClass::loc};
   if (hasPorts(problem.form)) to_ports = classesOf(problem.in);
   const bool may_cross =
       problem.form == RouteForm::ported_ring && rules.cross_nic != SearchRules::CrossNic::no;
-  for (const bool crosses : {false, true}) {
-    if (crosses && !may_cross) continue;
-    for (const PathClass inside : classesOf(problem.between)) {
-      for (const PathClass port : to_ports) all.push_back({inside, port, crosses});
+  for (const PathClass inside : classesOf(problem.between)) {
+    for (const PathClass port : to_ports) {
+      all.push_back({inside, port, false});
+      if (may_cross) all.push_back({inside, port, true});
     }
   }
   return all;

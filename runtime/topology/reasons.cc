@@ -88,9 +88,28 @@ class Reasons {
     if (ring.was_cut_short) {
       say("{}: the search used up its steps; there may be better rings", whoIs(shape));
     }
+    if (passesThroughHostMemory(shape)) {
+      say("{}: between NICs and GPUs data passes through host memory: they are farther from each other than "
+          "{}",
+          whoIs(shape), name(result_.rules.rdma_level));
+    }
     if (cluster_.hosts.size() > 1 && !hasPorts(shape)) {
       say("{}: no NIC was seen; what it carries between hosts is a guess", whoIs(shape));
     }
+  }
+
+  bool passesThroughHostMemory(std::size_t shape) const {
+    const std::vector<int>& seats = cluster_.shapes[shape].seats;
+    const auto isFar = [&](int port, int seat) {
+      const int node = seats[static_cast<std::size_t>(seat)];
+      const TopologyPaths& paths = paths_[shape];
+      return port != kNoNode &&
+             paths.topology().nodes[static_cast<std::size_t>(node)].kind == TopologyKind::gpu &&
+             paths.between(port, node).path_class > result_.rules.rdma_level;
+    };
+    return std::ranges::any_of(result_.rings[shape].channels, [&](const HostChannel& channel) {
+      return isFar(channel.net_in, channel.order.front()) || isFar(channel.net_out, channel.order.back());
+    });
   }
 
   void describeRails() {

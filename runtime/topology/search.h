@@ -38,7 +38,7 @@ struct Cluster {
 struct SearchRules {
   enum class CrossNic : std::uint8_t { no, yes, automatic };
   PathClass p2p_level = PathClass::sys;      ///< between GPUs, the worst class that goes directly
-  PathClass rdma_level = PathClass::pxb;     ///< from a NIC to a GPU, the same
+  PathClass rdma_level = PathClass::sys;     ///< from a NIC to a GPU, the same; as far as the library goes
   CrossNic cross_nic = CrossNic::automatic;  ///< may a ring leave a host by another NIC than it came in by
   int least_channels = 1;
   int most_channels = 32;

@@ -290,5 +290,17 @@ TEST(ClusterSearch, ReasonsNameTheLimit) {
       "to PCI bridge (0000:01:00.0), 12 GB/s, used 1.2 times");
 }
 
+TEST(ClusterSearch, ReasonsTellOfHostMemoryOnTheWay) {
+  const Cluster cluster = clusterOf(test::nvlinkMesh4(), TopologyKind::gpu, 2);  // the port is at PHB
+  const auto tells = [&cluster](PathClass level) {
+    const SearchResult result = searchCluster(cluster, {.rdma_level = level});
+    return std::ranges::any_of(result.reasons, [](const std::string& reason) {
+      return reason.find("data passes through host memory") != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(tells(PathClass::pxb));
+  EXPECT_FALSE(tells(PathClass::phb));
+}
+
 }  // namespace
 }  // namespace tutti

@@ -188,6 +188,41 @@ TEST(HostSearch, NicsAreCrossedWhereThatCarriesMore) {
   expectValid(topology, gpus, straight);
 }
 
+/// As HGX H100: two Intel sockets, each with four switches (Gen 5) of a GPU and a port of 400 Gbit/s; an
+/// NVSwitch.
+Topology hgxLike() {
+  constexpr PciLink kGen5x16{.gtransfers_per_s = 32, .width = 16};
+  test::HostBuilder host;
+  for (int socket = 0; socket < 2; ++socket) {
+    const int numa = host.numaNode("GenuineIntel", 6, 143);
+    for (int i = 0; i < 4; ++i) {
+      const int bridge = host.bridge(numa, kGen5x16);
+      host.gpu(bridge, kGen5x16, 90);
+      host.nic(bridge, kGen5x16, 400000);
+    }
+  }
+  const int nvswitch = host.nvSwitch();
+  for (const int gpu : host.topology.all(TopologyKind::gpu)) host.nvlinks(gpu, nvswitch, 18);
+  return std::move(host.topology);
+}
+
+// Eight ports, each next to one GPU by 48 GB/s: in by one and out by another makes 384. In and out by the
+// same one, every channel would pass through a CPU, at 1.2 times the load: 320.
+TEST(HostSearch, NicsAreCrossedBeforeAWorseClassIsTaken) {
+  const Topology topology = hgxLike();
+  const std::vector<int> gpus = topology.all(TopologyKind::gpu);
+  for (const PathClass level : {PathClass::pix, PathClass::pxb, PathClass::sys}) {
+    for (const auto cross : {SearchRules::CrossNic::yes, SearchRules::CrossNic::automatic}) {
+      const SearchRules rules{.rdma_level = level, .cross_nic = cross};
+      const ChannelGraph rings = search(topology, gpus, 16, ChannelPattern::ring, rules);
+      EXPECT_TRUE(rings.crosses_nics) << name(level);
+      EXPECT_EQ(rings.inter_class, PathClass::pix) << name(level);
+      EXPECT_NEAR(totalOf(rings), 384, kRounding) << name(level);
+      expectValid(topology, gpus, rings, rules);
+    }
+  }
+}
+
 /// Up to two sockets and four switches, NVLinks here and there.
 Topology randomHost(std::mt19937& random, int gpus) {
   const auto pick = [&random](int least, int most) {
