@@ -25,6 +25,7 @@ class Reasons {
   std::vector<std::string> all() {
     for (std::size_t s = 0; s < cluster_.shapes.size(); ++s) {
       describeShape(s);
+      describeExcess(s);
       describeLosses(s);
     }
     if (cluster_.hosts.size() > 1) describeRails();
@@ -49,7 +50,8 @@ class Reasons {
     return count > 1 ? fmt::format("{} and {} more like it", name, count - 1) : name;
   }
 
-  std::optional<Limit> limitOf(std::size_t shape) const {
+  /// Of channels of one speed inside hosts, and of one to others.
+  std::optional<Limit> limitOf(std::size_t shape, double inside, double to_ports) const {
     const ChannelGraph& ring = result_.rings[shape];
     const RouteForm form = formOf(ChannelPattern::ring, hasPorts(shape));
     const ChannelUses uses =
@@ -57,8 +59,7 @@ class Reasons {
     Limit most;
     for (std::size_t e = 0; e < paths_[shape].edges().size(); ++e) {
       const double load =
-          (uses.inside[e] * ring.intra_gbytes_per_s + uses.to_ports[e] * ring.inter_gbytes_per_s) /
-          paths_[shape].edges()[e].gbytes_per_s;
+          (uses.inside[e] * inside + uses.to_ports[e] * to_ports) / paths_[shape].edges()[e].gbytes_per_s;
       if (load > most.load * (1 + 1e-9)) {
         most = {static_cast<int>(e), uses.inside[e] + uses.to_ports[e], load};
       }
@@ -67,20 +68,38 @@ class Reasons {
     return most;
   }
 
+  std::string linkOf(std::size_t shape, const Limit& limit) const {
+    const Edge& edge = paths_[shape].edges()[static_cast<std::size_t>(limit.edge)];
+    return fmt::format("the {}, {:.4g} GB/s, used {:.3g} times", describe(paths_[shape].topology(), edge),
+                       edge.gbytes_per_s, limit.uses);
+  }
+
   void describeShape(std::size_t shape) {
     const ChannelGraph& ring = result_.rings[shape];
     const double speed = std::min(ring.intra_gbytes_per_s, ring.inter_gbytes_per_s);
     std::string classes(name(ring.intra_class));
     if (hasPorts(shape)) classes += fmt::format(" inside, {} to NICs", name(ring.inter_class));
-    const std::optional<Limit> limit = limitOf(shape);
-    if (!limit) {
+    // What is slower sets the pace of both: a link that the faster would fill limits nothing.
+    const std::optional<Limit> limit = limitOf(shape, speed, speed);
+    const bool is_guess = cluster_.hosts.size() > 1 && !hasPorts(shape);
+    if (!limit && !is_guess) {
       say("{}: all ranks are in one place, no link limits them", whoIs(shape));
       return;
     }
-    const Edge& edge = paths_[shape].edges()[static_cast<std::size_t>(limit->edge)];
-    say("{}: {} channel{} of {:.4g} GB/s, {}; limited by the {}, {:.4g} GB/s, used {:.3g} times",
-        whoIs(shape), ring.channels.size(), ring.channels.size() == 1 ? "" : "s", speed, classes,
-        describe(paths_[shape].topology(), edge), edge.gbytes_per_s, limit->uses);
+    const bool link_limits = limit && (!is_guess || ring.inter_gbytes_per_s >= ring.intra_gbytes_per_s);
+    say("{}: {} channel{} of {:.4g} GB/s, {}; limited by {}", whoIs(shape), ring.channels.size(),
+        ring.channels.size() == 1 ? "" : "s", speed, classes,
+        link_limits ? linkOf(shape, *limit) : "a NIC that was not seen");
+  }
+
+  /// Speeds of a graph file; those that were found fit.
+  void describeExcess(std::size_t shape) {
+    const ChannelGraph& ring = result_.rings[shape];
+    const std::optional<Limit> limit = limitOf(shape, ring.intra_gbytes_per_s, ring.inter_gbytes_per_s);
+    if (!limit || limit->load <= 1 + 1e-6) return;
+    const double speed = std::min(ring.intra_gbytes_per_s, ring.inter_gbytes_per_s);
+    say("{}: the graph file says {:.4g} GB/s per channel; the links carry {:.4g}: {}", whoIs(shape), speed,
+        speed / limit->load, linkOf(shape, *limit));
   }
 
   void describeLosses(std::size_t shape) {

@@ -290,6 +290,44 @@ TEST(ClusterSearch, ReasonsNameTheLimit) {
       "to PCI bridge (0000:01:00.0), 12 GB/s, used 1.2 times");
 }
 
+// NVLinks would let more through than the port, whose PCI link stands at 24 GB/s for two channels of 12.
+TEST(ClusterSearch, ReasonsNameThePortWhereItIsSlower) {
+  Topology mesh = test::nvlinkMesh4();
+  mesh.nodes[static_cast<std::size_t>(mesh.all(TopologyKind::net).front())].net.mbits_per_s = 40000;
+  const SearchResult result = searchCluster(clusterOf(mesh, TopologyKind::gpu, 2), {});
+  EXPECT_GT(result.intra_gbytes_per_s, result.inter_gbytes_per_s);
+  EXPECT_NE(result.reasons.at(0).find("limited by the port mlx5_0:1"), std::string::npos)
+      << result.reasons[0];
+}
+
+TEST(ClusterSearch, ReasonsSayThatTheNicIsAGuess) {
+  test::HostBuilder host;
+  const int numa = host.numaNode("AuthenticAMD", 25, 1);
+  for (int i = 0; i < 2; ++i) host.gpu(numa, test::kGen4x16, 80);
+  const SearchResult result = searchCluster(clusterOf(host.topology, TopologyKind::gpu, 2), {});
+  EXPECT_NE(result.reasons.at(0).find("limited by a NIC that was not seen"), std::string::npos)
+      << result.reasons[0];
+}
+
+// Two rings over the same way between sockets, of 10 GB/s: 12 each are 2.4 times as much.
+TEST(ClusterSearch, SpeedsThatLinksDoNotCarryAreTold) {
+  const Cluster cluster = clusterOf(test::pcieOnly4(), TopologyKind::gpu, 1);
+  const ChannelGraph tree{.pattern = ChannelPattern::tree, .channels = {{kNoNode, kNoNode, {0, 1, 2, 3}}}};
+  const auto excess = [&](double speed) {
+    const ChannelGraph ring{.channels = {2, {kNoNode, kNoNode, {0, 1, 2, 3}}},
+                            .intra_gbytes_per_s = speed,
+                            .inter_gbytes_per_s = speed};
+    const SearchResult result = joinHosts(cluster, {}, {ring}, {tree});
+    const auto it = std::ranges::find_if(result.reasons, [](const std::string& reason) {
+      return reason.find("the graph file says") != std::string::npos;
+    });
+    return it == result.reasons.end() ? "" : *it;
+  };
+  EXPECT_EQ(excess(5), "");
+  EXPECT_NE(excess(12).find("says 12 GB/s per channel; the links carry 5: the "), std::string::npos)
+      << excess(12);
+}
+
 TEST(ClusterSearch, ReasonsTellOfHostMemoryOnTheWay) {
   const Cluster cluster = clusterOf(test::nvlinkMesh4(), TopologyKind::gpu, 2);  // the port is at PHB
   const auto tells = [&cluster](PathClass level) {
