@@ -38,9 +38,10 @@ SearchRules searchRules(const TopologyRules& rules) {
 bool isRing(const ChannelGraph& graph) { return graph.pattern == ChannelPattern::ring; }
 
 /// What the file says of one shape.
-std::vector<ChannelGraph> graphsOf(const GraphFile& file, const Cluster::HostShape& shape) {
+std::vector<ChannelGraph> graphsOf(const GraphFile& file, const Cluster::HostShape& shape,
+                                   bool has_other_hosts) {
   try {
-    return readGraphXml(file.text, file.name, *shape.topology, shape.seats);
+    return readGraphXml(file.text, file.name, *shape.topology, shape.seats, has_other_hosts);
   } catch (const FileError& error) {
     throw Error(ncclInvalidUsage, fmt::format("NCCL_GRAPH_FILE: {}", error.what()));
   }
@@ -91,7 +92,7 @@ SearchResult findRings(const Cluster& cluster, const TopologyRules& rules, const
   std::vector<ChannelGraph> trees;
   const int hosts = static_cast<int>(cluster.hosts.size());
   for (const Cluster::HostShape& shape : cluster.shapes) {
-    const std::vector<ChannelGraph> graphs = graphsOf(file, shape);
+    const std::vector<ChannelGraph> graphs = graphsOf(file, shape, hosts > 1);
     rings.push_back(ringsIn(graphs, file));
     if (search_rules.with_trees) trees.push_back(treesIn(graphs, shape, search_rules, hosts));
   }

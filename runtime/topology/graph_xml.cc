@@ -8,6 +8,7 @@
 #include <sstream>
 #include <utility>
 
+#include "runtime/topology/legs.h"
 #include "runtime/topology/xml_file.h"
 
 namespace tutti {
@@ -63,8 +64,11 @@ Numbers numbersOfPorts(const Topology& topology) {
 
 class Reader {
  public:
-  Reader(XmlFile& file, const Topology& topology, const std::vector<int>& seats)
+  Reader(XmlFile& file, const Topology& topology, const std::vector<int>& seats, bool has_other_hosts)
       : file_(file),
+        needs_ports_(has_other_hosts && !portsOf(topology).empty()),
+        are_gpus_(!seats.empty() &&
+                  topology.nodes[static_cast<std::size_t>(seats.front())].kind == TopologyKind::gpu),
         seats_(numbersOfSeats(topology, seats)),
         ports_(numbersOfPorts(topology)),
         port_nodes_(topology.all(TopologyKind::net)) {}
@@ -77,11 +81,14 @@ class Reader {
   PathClass readClass(xml_node graph, const char* attribute);
   void takeSeat(xml_node gpu, HostChannel& channel, std::vector<bool>& visited);
   int port(xml_node net);
+  std::string_view seatWord() const { return are_gpus_ ? "GPU" : "rank"; }
   bool flag(xml_node graph, const char* attribute, bool otherwise) {
     return file_.integerOr(graph, attribute, 0, 1, otherwise ? 1 : 0) == 1;
   }
 
   XmlFile& file_;
+  bool needs_ports_;
+  bool are_gpus_;  ///< or ranks in host memory
   Numbers seats_;
   Numbers ports_;
   std::vector<int> port_nodes_;
@@ -127,6 +134,9 @@ ChannelGraph Reader::readGraph(xml_node graph) {
   read.pattern = static_cast<ChannelPattern>(*pattern);
   read.crosses_nics = file_.integerOr(graph, "crossnic", 0, 2, 0) != 0;
   read.intra_gbytes_per_s = file_.number(graph, "speedintra", kMostSpeed);
+  if (read.intra_gbytes_per_s == 0 && graph.attribute("speedintra")) {
+    file_.failAttribute(graph, "speedintra", "more than 0");
+  }
   read.inter_gbytes_per_s = file_.number(graph, "speedinter", kMostSpeed);
   read.intra_class = readClass(graph, "typeintra");
   read.inter_class = readClass(graph, "typeinter");
@@ -149,10 +159,11 @@ void Reader::takeSeat(xml_node gpu, HostChannel& channel, std::vector<bool>& vis
   const std::optional<int> place = seats_.placeOf(number);
   if (!place) {
     file_.failAttribute(gpu, "dev",
-                        fmt::format("the number of one of the {} GPUs of this host", seats_.size()));
+                        fmt::format("the number of one of the {} {} of this host", seats_.size(),
+                                    are_gpus_ ? "GPUs" : "ranks"));
   }
   if (visited[static_cast<std::size_t>(*place)]) {
-    file_.fail(gpu, fmt::format("the channel visits GPU {} twice", number));
+    file_.fail(gpu, fmt::format("the channel visits {} {} twice", seatWord(), number));
   }
   visited[static_cast<std::size_t>(*place)] = true;
   channel.order.push_back(*place);
@@ -182,10 +193,14 @@ HostChannel Reader::readChannel(xml_node channel) {
   if ((read.net_in == kNoNode) != (read.net_out == kNoNode)) {
     file_.fail(channel, "a port at one end of the channel only");
   }
+  if (needs_ports_ && read.net_in == kNoNode) {
+    file_.fail(channel,
+               "the channel has no <net>, and there are several hosts: the file was written for one");
+  }
   const auto missing = std::ranges::find(visited, false);
   if (missing != visited.end()) {
     const int place = static_cast<int>(missing - visited.begin());
-    file_.fail(channel, fmt::format("the channel leaves out GPU {}", seats_.ofPlace(place)));
+    file_.fail(channel, fmt::format("the channel leaves out {} {}", seatWord(), seats_.ofPlace(place)));
   }
   return read;
 }
@@ -205,7 +220,9 @@ void writeGraph(xml_node graph, const ChannelGraph& graph_found) {
   set(graph, "pattern", static_cast<int>(graph_found.pattern));
   set(graph, "crossnic", graph_found.crosses_nics ? 1 : 0);
   set(graph, "nchannels", static_cast<int>(graph_found.channels.size()));
-  set(graph, "speedintra", fmt::format("{}", graph_found.intra_gbytes_per_s));
+  if (graph_found.intra_gbytes_per_s > 0) {
+    set(graph, "speedintra", fmt::format("{}", graph_found.intra_gbytes_per_s));
+  }
   set(graph, "speedinter", fmt::format("{}", graph_found.inter_gbytes_per_s));
   set(graph, "latencyinter", 0);
   set(graph, "typeintra", std::string(name(graph_found.intra_class)));
@@ -217,9 +234,10 @@ void writeGraph(xml_node graph, const ChannelGraph& graph_found) {
 }  // namespace
 
 std::vector<ChannelGraph> readGraphXml(std::string_view text, const std::string& name,
-                                       const Topology& topology, const std::vector<int>& seats) {
+                                       const Topology& topology, const std::vector<int>& seats,
+                                       bool has_other_hosts) {
   XmlFile file(text, name);
-  return Reader(file, topology, seats).read();
+  return Reader(file, topology, seats, has_other_hosts).read();
 }
 
 std::string writeGraphXml(const std::vector<ChannelGraph>& graphs, const Topology& topology,

@@ -1,5 +1,6 @@
 #include "runtime/topology/graph_xml.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -106,6 +107,38 @@ TEST_F(GraphXml, SeatsWithoutNumbersOfTheirOwnGoByPlace) {
   EXPECT_EQ(readGraphXml(writeGraphXml(graphs, topology_, numa_seats), "g", topology_, numa_seats), graphs);
 }
 
+// Seats that are no GPUs are ranks.
+TEST_F(GraphXml, RanksInHostMemoryAreCalledSo) {
+  const auto errorFor = [&](const char* channel) -> std::string {
+    try {
+      readGraphXml(
+          fmt::format(R"(<graphs><graph id="0" pattern="4"><channel>{}</channel></graph></graphs>)", channel),
+          "g", topology_, {0, 0});
+    } catch (const FileError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(errorFor(R"(<gpu dev="0"/>)"), "g:1: the channel leaves out rank 1");
+  EXPECT_EQ(
+      errorFor(R"(<gpu dev="2"/>)"),
+      R"(g:1: attribute "dev" of <gpu> is "2", expected the number of one of the 2 ranks of this host)");
+}
+
+TEST_F(GraphXml, AmongSeveralHostsChannelsHavePorts) {
+  const std::string without =
+      "<graphs><graph id=\"0\" pattern=\"4\">\n<channel><gpu dev=\"3\"/><gpu "
+      "dev=\"7\"/></channel></graph></graphs>";
+  EXPECT_EQ(readGraphXml(without, "g", topology_, seats_).size(), 1U);
+  try {
+    readGraphXml(without, "g", topology_, seats_, true);
+    ADD_FAILURE() << "accepted";
+  } catch (const FileError& error) {
+    EXPECT_STREQ(error.what(),
+                 "g:2: the channel has no <net>, and there are several hosts: the file was written for one");
+  }
+}
+
 TEST_F(GraphXml, WrongFilesAreRefusedWithLineAndReason) {
   EXPECT_EQ(errorOf("<system/>"), "g:1: <system>, expected <graphs>");
   EXPECT_EQ(errorOf(R"(<graphs version="3"/>)"),
@@ -123,6 +156,8 @@ TEST_F(GraphXml, WrongFilesAreRefusedWithLineAndReason) {
             "or SYS");
   EXPECT_EQ(errorOf(R"(<graphs><graph id="0" pattern="4" nchannels="1"/></graphs>)"),
             R"(g:1: attribute "nchannels" of <graph> is "1", expected 0, as many as there are)");
+  EXPECT_EQ(errorOf(R"(<graphs><graph id="0" pattern="4" speedintra="0"/></graphs>)"),
+            R"(g:1: attribute "speedintra" of <graph> is "0", expected more than 0)");
   EXPECT_EQ(errorOfChannel(R"(<gpu dev="3"/>)"), "g:3: the channel leaves out GPU 7");
   EXPECT_EQ(errorOfChannel("<gpu dev=\"3\"/>\n<gpu dev=\"3\"/>"), "g:4: the channel visits GPU 3 twice");
   EXPECT_EQ(errorOfChannel(R"(<gpu dev="0"/>)"),

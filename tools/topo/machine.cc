@@ -82,8 +82,9 @@ void takeGraph(Machine& machine, const MachineOptions& options) {
     throw std::invalid_argument("--graph: one file is for hosts of one shape; these have several");
   std::vector<ChannelGraph> rings = machine.search.rings;
   std::vector<ChannelGraph> trees = machine.search.trees;
-  for (ChannelGraph& graph : readGraphXml(contentOf(options.graph), options.graph, machine.topologyOf(0),
-                                          machine.cluster.shapes.front().seats)) {
+  for (ChannelGraph& graph :
+       readGraphXml(contentOf(options.graph), options.graph, machine.topologyOf(0),
+                    machine.cluster.shapes.front().seats, machine.cluster.hosts.size() > 1)) {
     std::vector<ChannelGraph>& place = graph.pattern == ChannelPattern::ring ? rings : trees;
     place.front() = std::move(graph);
   }
