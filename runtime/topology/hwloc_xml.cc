@@ -198,7 +198,7 @@ TopologyFile readHwlocXml(std::string_view text, const std::string& name) {
 }
 
 TopologyFile readTopologyFile(const std::string& path) {
-  const auto fail = [&path](const std::string& reason) { throw FileError(path, 1, reason); };
+  const auto fail = [&path](const std::string& reason) { throw FileError(path, reason); };
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) fail("is a directory, expected XML of NCCL or hwloc");
   std::ifstream in(path, std::ios::binary);
@@ -213,8 +213,8 @@ TopologyFile readTopologyFile(const std::string& path) {
   const std::string root = XmlFile(text, path).root().name();
   if (root == "system") return readNcclXml(text, path);
   if (root == "topology") return readHwlocXml(text, path);
-  fail(fmt::format("<{}> is the root, expected <system> (NCCL) or <topology> (hwloc)", shown(root)));
-  return {};
+  throw FileError(
+      path, 1, fmt::format("<{}> is the root, expected <system> (NCCL) or <topology> (hwloc)", shown(root)));
 }
 
 }  // namespace tutti

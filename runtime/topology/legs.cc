@@ -102,8 +102,11 @@ std::string describe(const Topology& topology, const Edge& edge) {
       return fmt::format("C2C link from {} to {}", label(edge.from), label(edge.to));
     case Edge::Kind::socket:
       return fmt::format("way from {} to {}", label(edge.from), label(edge.to));
-    case Edge::Kind::net:
-      return fmt::format("port {} {}", label(is_up ? edge.from : edge.to), is_up ? "inwards" : "outwards");
+    case Edge::Kind::net: {
+      const int port = is_up ? edge.from : edge.to;
+      const bool has_name = !topology.nodes[at(port)].net.name.empty();  // else its label begins so
+      return fmt::format("{}{} {}", has_name ? "port " : "", label(port), is_up ? "inwards" : "outwards");
+    }
   }
   return {};
 }

@@ -29,6 +29,8 @@ struct HostReading {
   std::map<int, int> numa_lines;
   std::vector<std::pair<xml_node, int>> links;  ///< <nvlink>, <c2c>, <pcilink> and the node they are in
   std::map<int, int> gpu_lines;                 ///< by device number
+  std::map<int, int> rank_lines;                ///< by rank
+  std::map<int, int> net_lines;                 ///< by number
 };
 
 class Reader {
@@ -50,7 +52,8 @@ class Reader {
   int readWidth(xml_node pci, const char* attribute);
   GpuDetails readGpu(HostReading& host, xml_node pci, const PciIdentity& identity);
   void readNic(HostReading& host, xml_node nic, int parent);
-  NetDetails readNet(xml_node net);
+  NetDetails readNet(HostReading& host, xml_node net);
+  void remarkTwice(std::map<int, int>& lines, xml_node element, const char* attribute, int number);
   void readInside(HostReading& host, xml_node pci, int node, int depth);
   void connect(HostReading& host, xml_node link, int node);
   void connectNvLink(HostReading& host, xml_node link, int gpu);
@@ -63,6 +66,7 @@ class Reader {
   XmlFile& file_;
   std::map<std::uint64_t, std::size_t> by_hash_;
   std::vector<HostReading> hosts_;
+  std::vector<xml_node> speedless_;  ///< NICs
 };
 
 HostReading& Reader::hostOf(xml_node cpu) {
@@ -211,7 +215,7 @@ void Reader::readInside(HostReading& host, xml_node pci, int node, int depth) {
     port.device = kUnnumbered;
     port.reaches_gpus = true;
     host.builder.add({.kind = TopologyKind::net, .parent = node, .net = port});
-    file_.remark(pci, "a NIC without a speed: taken as 10 Gbit/s");
+    speedless_.push_back(pci);
   }
   for (const xml_node child : pci.children()) {
     if (is(child, "pci") && kind == TopologyKind::pci_bridge) {
@@ -240,10 +244,11 @@ GpuDetails Reader::readGpu(HostReading& host, xml_node pci, const PciIdentity& i
   details.device = file_.integerOr(gpu, "dev", -1, kMostNumber, kUnnumbered);
   if (details.device >= 0) {
     const auto [it, is_new] = host.gpu_lines.try_emplace(details.device, file_.line(gpu));
-    if (!is_new) file_.remark(gpu, fmt::format("GPU {} is in line {}, too", details.device, it->second));
+    if (!is_new) file_.fail(gpu, fmt::format("GPU {} is in line {} already", details.device, it->second));
   }
   details.compute_capability = file_.integerOr(gpu, "sm", 0, 999, 0);
   details.rank = file_.integerOr(gpu, "rank", -1, kMostNumber, -1);
+  remarkTwice(host.rank_lines, gpu, "rank", details.rank);
   details.reached_by_rdma = file_.integerOr(gpu, "gdr", 0, 1, 0) == 1;
   details.model = file_.text(gpu, "model");
   const int index = static_cast<int>(host.builder.topology.nodes.size());  // what it will be
@@ -261,19 +266,29 @@ void Reader::readNic(HostReading& host, xml_node nic, int parent) {
   file_.expectAttributes(nic, {"keep"});
   for (const xml_node child : nic.children()) {
     if (is(child, "net")) {
-      host.builder.add({.kind = TopologyKind::net, .parent = parent, .net = readNet(child)});
+      host.builder.add({.kind = TopologyKind::net, .parent = parent, .net = readNet(host, child)});
     } else if (child.type() == pugi::node_element && !is(child, "gin") && !is(child, "rma")) {
       file_.remarkElement(child);
     }
   }
 }
 
-NetDetails Reader::readNet(xml_node net) {
+void Reader::remarkTwice(std::map<int, int>& lines, xml_node element, const char* attribute, int number) {
+  if (number < 0) return;
+  const auto [it, is_new] = lines.try_emplace(number, file_.line(element));
+  if (!is_new) {
+    file_.remark(element, fmt::format("{} {} of <{}> is in line {}, too", attribute, number, element.name(),
+                                      it->second));
+  }
+}
+
+NetDetails Reader::readNet(HostReading& host, xml_node net) {
   file_.expectAttributes(
       net, {"name", "dev", "speed", "port", "latency", "guid", "maxconn", "gdr", "coll", "keep"});
   NetDetails details;
   details.name = file_.text(net, "name");
   details.device = file_.integerOr(net, "dev", -1, kMostNumber, kUnnumbered);
+  remarkTwice(host.net_lines, net, "dev", details.device);
   details.port = file_.integerOr(net, "port", 0, kMostNumber, 0);
   // An interface that is down shows -1.
   if (file_.text(net, "speed") != "-1") details.mbits_per_s = file_.number(net, "speed", kMostSpeed);
@@ -370,6 +385,12 @@ std::vector<Topology> Reader::read() {
     } else if (child.type() == pugi::node_element) {
       file_.remarkElement(child);
     }
+  }
+  if (speedless_.size() == 1) file_.remark(speedless_[0], "a NIC without a speed: taken as 10 Gbit/s");
+  if (speedless_.size() > 1) {
+    file_.remark(speedless_[0],
+                 fmt::format("{} NICs without a speed, this one the first: each taken as 10 Gbit/s",
+                             speedless_.size()));
   }
   if (hosts_.empty()) file_.fail(system, "no <cpu>, so no host");
   std::vector<Topology> hosts;

@@ -7,6 +7,7 @@
 
 #include "runtime/topology/nccl_xml.h"
 #include "runtime/topology/notation.h"
+#include "runtime/topology/plain_text.h"
 
 namespace tutti {
 namespace {
@@ -30,7 +31,7 @@ std::string speed(double gtransfers_per_s) {
 }
 
 void set(xml_node element, const char* attribute, const std::string& value) {
-  element.append_attribute(attribute) = value.c_str();
+  element.append_attribute(attribute) = plainText(value).c_str();
 }
 void set(xml_node element, const char* attribute, int value) { element.append_attribute(attribute) = value; }
 
@@ -62,7 +63,7 @@ class Writer {
 
 void Writer::write(xml_node system, const std::string& host_hash) const {
   for (const std::string& unseen : host_.unseen) {
-    std::string text = " not seen: " + unseen + " ";
+    std::string text = " not seen: " + plainText(unseen) + " ";
     for (std::size_t i = text.find("--"); i != std::string::npos; i = text.find("--", i)) text[i] = ' ';
     system.append_child(pugi::node_comment).set_value(text.c_str());
   }

@@ -54,6 +54,11 @@ Touched touchedBy(Collective collective, double n) {
   return {};
 }
 
+std::string bytesWords(double bytes) {
+  const std::string number = fmt::format("{:.3g}", bytes);
+  return number + (number == "1" ? " byte" : " bytes");
+}
+
 class Predictor {
  public:
   Predictor(const Cluster& cluster, const SearchResult& result, const HostMemoryCosts& costs)
@@ -118,9 +123,9 @@ class Predictor {
       const Edge& edge = paths.edges()[e];
       const double seconds = loads[e] / edge.gbytes_per_s;
       if (seconds <= longest.seconds * (1 + 1e-9)) continue;
-      longest = {seconds, fmt::format("{}{}, {:.4g} GB/s, carries {:.3g} bytes per byte of the message",
-                                      hostPrefix(host), describe(paths.topology(), edge), edge.gbytes_per_s,
-                                      loads[e])};
+      longest = {seconds,
+                 fmt::format("{}{}, {:.4g} GB/s, carries {} per byte of the message", hostPrefix(host),
+                             describe(paths.topology(), edge), edge.gbytes_per_s, bytesWords(loads[e]))};
     }
     return longest;
   }
@@ -142,7 +147,7 @@ class Predictor {
     const double copying = copied > 0 ? copied / costs_.copy_gbytes_per_s : 0;
     std::string limit = fmt::format("each rank's cores, {:.4g} GB/s in combine", costs_.combine_gbytes_per_s);
     if (copied > 0) limit += fmt::format(" and {:.4g} GB/s in copies", costs_.copy_gbytes_per_s);
-    limit += fmt::format(": touch {:.3g} bytes per byte of the message", touched.combined + copied);
+    limit += fmt::format(": touch {} per byte of the message", bytesWords(touched.combined + copied));
     return {touched.combined / costs_.combine_gbytes_per_s + copying, limit};
   }
 

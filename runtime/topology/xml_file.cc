@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/topology/file_error.h"
+#include "runtime/topology/plain_text.h"
 
 namespace tutti {
 namespace {
@@ -40,10 +41,10 @@ std::string quoted(std::string_view text) { return '"' + shown(text) + '"'; }
 
 std::string shown(std::string_view text) {
   constexpr std::size_t kMost = 60;
-  std::string shown;
-  for (const char c : text.substr(0, kMost))
-    shown += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return text.size() > kMost ? shown + "..." : shown;
+  if (text.size() <= kMost) return plainText(text);
+  std::size_t end = kMost;
+  while (end > kMost - 4 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80) --end;
+  return plainText(text.substr(0, end)) + "...";
 }
 
 XmlFile::XmlFile(std::string_view text, std::string name) : text_(text), name_(std::move(name)) {
@@ -53,11 +54,9 @@ XmlFile::XmlFile(std::string_view text, std::string name) : text_(text), name_(s
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
     throw FileError(name_, lineAt(static_cast<std::ptrdiff_t>(zero)), "a zero byte: no XML in UTF-8");
   }
-  const pugi::xml_parse_result result =
-      document_.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8);
-  if (result.status == pugi::status_no_document_element) {
-    throw FileError(name_, 1, "no XML: it holds no element");
-  }
+  // A fragment may have text outside of elements; else that would not be seen.
+  const pugi::xml_parse_result result = document_.load_buffer(
+      text.data(), text.size(), pugi::parse_default | pugi::parse_fragment, pugi::encoding_utf8);
   if (!result) {
     const bool at_end = result.offset + 1 >= static_cast<std::ptrdiff_t>(text.size());
     throw FileError(name_, lineAt(result.offset),
@@ -65,8 +64,33 @@ XmlFile::XmlFile(std::string_view text, std::string name) : text_(text), name_(s
                                 at_end ? ", at the end of the file: is it truncated?" : ""));
   }
   root_ = document_.document_element();
-  for (pugi::xml_node other = root_.next_sibling(); other; other = other.next_sibling()) {
+  if (!root_) throw FileError(name_, 1, "no XML: it holds no element");
+  for (const pugi::xml_node other : document_.children()) {
+    if (other == root_) continue;
     if (other.type() == pugi::node_element) fail(other, "a second element at the top");
+    const std::string_view outside = trimmed(other.value());
+    if (outside.empty() || other.type() == pugi::node_comment) continue;
+    throw FileError(name_, lineAt(other.offset_debug() + (outside.data() - other.value())),
+                    fmt::format("no XML: text outside of <{}>: {}", shown(root_.name()), quoted(outside)));
+  }
+  makePlain();
+}
+
+void XmlFile::makePlain() {
+  for (pugi::xml_node element = root_; element;) {
+    for (pugi::xml_attribute attribute : element.attributes()) {
+      const std::string plain = plainText(attribute.value());
+      if (plain == attribute.value()) continue;
+      remark(element, fmt::format("attribute {} of <{}> has characters that no name has; \"{}\" is used",
+                                  quoted(attribute.name()), shown(element.name()), shown(plain)));
+      attribute.set_value(plain.c_str());
+    }
+    if (element.first_child()) {
+      element = element.first_child();
+      continue;
+    }
+    while (element && element != root_ && !element.next_sibling()) element = element.parent();
+    element = element == root_ ? pugi::xml_node() : element.next_sibling();
   }
 }
 
@@ -96,7 +120,8 @@ void XmlFile::remark(pugi::xml_node element, const std::string& text) {
 }
 
 void XmlFile::remarkElement(pugi::xml_node element) {
-  remark(element, fmt::format("<{}> in <{}>", shown(element.name()), shown(element.parent().name())));
+  remark(element,
+         fmt::format("<{}> in <{}> is ignored", shown(element.name()), shown(element.parent().name())));
 }
 
 std::vector<std::string> XmlFile::remarks() const {
@@ -110,7 +135,8 @@ void XmlFile::expectAttributes(pugi::xml_node element, std::initializer_list<std
   for (const pugi::xml_attribute attribute : element.attributes()) {
     const auto* const it = std::find(known.begin(), known.end(), std::string_view(attribute.name()));
     if (it == known.end()) {
-      remark(element, fmt::format("attribute {} of <{}>", quoted(attribute.name()), element.name()));
+      remark(element,
+             fmt::format("attribute {} of <{}> is ignored", quoted(attribute.name()), element.name()));
       continue;
     }
     const std::uint64_t bit = std::uint64_t{1} << (it - known.begin());

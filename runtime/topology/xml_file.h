@@ -54,6 +54,8 @@ class XmlFile {
                                   const std::string& expected) const;
 
  private:
+  /// What is shown of attributes goes to terminals and into files: plainText, of all of them, and here only.
+  void makePlain();
   int lineAt(std::ptrdiff_t offset) const;
 
   std::string_view text_;

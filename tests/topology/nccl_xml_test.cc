@@ -29,9 +29,9 @@ std::string gpu(const std::string& bus_id, const std::string& inside = "") {
   return R"(<pci busid=")" + bus_id + R"(" class="0x030200">)" + inside + "</pci>\n";
 }
 
-std::string errorOf(const std::string& text) {
+std::string errorOf(const std::string& text, const std::string& name = "f") {
   try {
-    read(text);
+    readNcclXml(text, name);
   } catch (const FileError& error) {
     return error.what();
   }
@@ -100,9 +100,14 @@ TEST(NcclXml, ClassesStandForWhatIsNotTold) {
   EXPECT_EQ(found.nodes[5].parent, 4);
   EXPECT_EQ(found.nodes[5].net.device, 0);
   EXPECT_TRUE(found.nodes[5].net.reaches_gpus);
-  EXPECT_EQ(file.remarks, (std::vector<std::string>{
-                              "line 7: a NIC without a speed: taken as 10 Gbit/s",
-                              "line 8: 0000:10:1a.0: class 0x010802 is no GPU, no NIC and no bridge"}));
+  EXPECT_EQ(file.remarks,
+            (std::vector<std::string>{"line 8: 0000:10:1a.0: class 0x010802 is no GPU, no NIC and no bridge",
+                                      "line 7: a NIC without a speed: taken as 10 Gbit/s"}));
+  const std::string nics =
+      "<pci busid=\"01:00.0\" class=\"0x020000\"/><pci busid=\"02:00.0\" class=\"0x020000\"/>";
+  EXPECT_EQ(read(system(nics)).remarks,
+            std::vector<std::string>{
+                "line 3: 2 NICs without a speed, this one the first: each taken as 10 Gbit/s"});
 }
 
 TEST(NcclXml, DevicesThatLeadNowhereAreLeftOut) {
@@ -200,13 +205,42 @@ TEST(NcclXml, WhatIsNotKnownIsRemarked) {
   const TopologyFile file =
       read(system(R"(<pci busid="01:00.0" class="0x030200" colour="blue" link_width="255">)"
                   "<gpu keep=\"1\"/><fan/></pci>\n<disk/>\n"));
-  EXPECT_EQ(file.remarks, (std::vector<std::string>{R"(line 3: attribute "colour" of <pci>)",
-                                                    "line 3: 255 lanes: taken as unknown",
-                                                    "line 3: <fan> in <pci>", "line 4: <disk> in <cpu>"}));
+  EXPECT_EQ(file.remarks,
+            (std::vector<std::string>{
+                R"(line 3: attribute "colour" of <pci> is ignored)", "line 3: 255 lanes: taken as unknown",
+                "line 3: <fan> in <pci> is ignored", "line 4: <disk> in <cpu> is ignored"}));
   std::string many;
   for (int i = 0; i < 150; ++i) many += "<disk/>";
   EXPECT_EQ(read(system(many)).remarks.size(), 101U);
   EXPECT_EQ(read(system(many)).remarks.back(), "and 50 more");
+}
+
+TEST(NcclXml, RanksAndPortsThatAreThereTwiceAreRemarked) {
+  const TopologyFile file = read(system(gpu("01:00.0", R"(<gpu dev="0" rank="3"/>)") +
+                                        gpu("02:00.0", R"(<gpu dev="1" rank="3"/>)") +
+                                        "<nic><net dev=\"0\"/>\n<net dev=\"0\"/></nic>"));
+  EXPECT_EQ(file.remarks, (std::vector<std::string>{"line 4: rank 3 of <gpu> is in line 3, too",
+                                                    "line 6: dev 0 of <net> is in line 5, too"}));
+}
+
+/// A terminal would obey them, and XML cannot hold them.
+TEST(NcclXml, NamesAreKeptFreeOfControlCharacters) {
+  const TopologyFile file =
+      read(system("<nic><net name=\"a&#27;[31mb\xc2\x9b"
+                  "c\xff&#xFFFE;&#10;\xc3\xbc\"/></nic>"));
+  const std::vector<int> ports = file.hosts[0].all(TopologyKind::net);
+  ASSERT_EQ(ports.size(), 1U);
+  EXPECT_EQ(file.hosts[0].nodes[static_cast<std::size_t>(ports[0])].net.name, "a?[31mb?c?? \xc3\xbc");
+  ASSERT_EQ(file.remarks.size(), 1U);
+  EXPECT_NE(file.remarks[0].find("line 3: attribute \"name\" of <net> has characters"), std::string::npos);
+  Topology host = file.hosts[0];
+  host.unseen = {"a \x1b"};
+  host.nodes[static_cast<std::size_t>(ports[0])].net.name = "\x01";
+  const std::string written = writeNcclXml({host});
+  EXPECT_EQ(std::ranges::count_if(written, [](char c) { return c > 0 && c < ' ' && c != '\n'; }), 0)
+      << written;
+  EXPECT_EQ(written.find("&#"), std::string::npos) << written;
+  EXPECT_EQ(errorOf("<system", "f\x1b[2J").substr(0, 6), "f?[2J:");
 }
 
 TEST(NcclXml, WrongFilesAreRefusedWithLineAndReason) {
@@ -222,6 +256,9 @@ TEST(NcclXml, WrongFilesAreRefusedWithLineAndReason) {
        "f:2: no XML: Error parsing element attribute, at the end of the file: is it truncated?"},
       {"<system>\n<cpu>\n</system>", "f:3: no XML: Start-end tags mismatch"},
       {"<system/>\n<system/>", "f:2: a second element at the top"},
+      {"<system version=\"1\"><cpu/></system>\nrest", "f:2: no XML: text outside of <system>: \"rest\""},
+      {system(gpu("01:00.0", "<gpu dev=\"0\"/>") + gpu("02:00.0", "<gpu dev=\"0\"/>")),
+       "f:4: GPU 0 is in line 3 already"},
       {"<" + std::string(100, 'x') + "/>", "f:1: <" + std::string(60, 'x') + "...>, expected <system>"},
       {"\n<topology/>", "f:2: <topology>, expected <system>"},
       {R"(<system version="2"/>)",
