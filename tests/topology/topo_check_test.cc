@@ -84,6 +84,29 @@ TEST(TopoCheck, SeesANicFarFromEveryGpuAndGpusFarFromEveryNic) {
                                                         "place of GPU 0: no NIC is on its NUMA node"}));
 }
 
+TEST(TopoCheck, TellsNobodyToMoveAnInterfaceThatIsNoCard) {
+  test::HostBuilder builder;
+  builder.numaNode("GenuineIntel", 6, 85);
+  const int second = builder.numaNode("GenuineIntel", 6, 85);
+  builder.gpu(second, test::kGen3x16, 75);
+  builder.topology.nodes.push_back({.kind = TopologyKind::nic, .parent = 0});
+  const int card = static_cast<int>(builder.topology.nodes.size()) - 1;
+  builder.topology.nodes.push_back({.kind = TopologyKind::net, .parent = card, .net = {.name = "veth0"}});
+  EXPECT_EQ(warnings(checked(builder.topology)), Lines{});
+}
+
+TEST(TopoCheck, RemindsOfNvlinksThatFilesLeaveOut) {
+  Topology host = test::dgxLike();
+  const auto reminds = [](const Topology& topology) {
+    return std::ranges::any_of(checked(topology), [](const Finding& finding) {
+      return finding.level == Level::note && finding.seen.starts_with("none is known of 8 GPUs");
+    });
+  };
+  EXPECT_FALSE(reminds(host));
+  host.nvlinks.clear();
+  EXPECT_TRUE(reminds(host));
+}
+
 TEST(TopoCheck, SeesTooFewAndUnevenRails) {
   test::HostBuilder builder;
   const int numa = builder.numaNode("AuthenticAMD", 23, 49);

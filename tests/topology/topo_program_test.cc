@@ -182,7 +182,19 @@ TEST(Topo, RefusesInWords) {
       {{"--hosts", "0"}, "--hosts"},
       {{"--format", "png"}, "png"},
       {{"--cross-nic", "3"}, "--cross-nic"},
-      {{"--p2p-level", "FAR"}, "--p2p-level FAR: expected LOC, NVL, PIX, PXB, PHB or SYS"},
+      {{"--p2p-level", "FAR"},
+       "--p2p-level FAR: expected LOC, NVL, NVB, C2C, PIX, PXB, P2C, PXN, PHB or SYS"},
+      {{"--graph", ""}, "--graph: is empty"},
+      {{"--output", ""}, "--output: is empty"},
+      {{"--input", ""}, "--input: is empty"},
+      {{"--p2p-level", ""}, "--p2p-level: is empty"},
+      {{"--assume-nvlink", ""}, "--assume-nvlink: is empty"},
+      {{"--combine-speed", "nan"}, "--combine-speed: nan: expected a number of more than 0"},
+      {{"--copy-speed", "inf"}, "--copy-speed: inf: expected a number of more than 0"},
+      {{"--input", pcie, "--graph", pcie, "--channels", "2"}, "leave --channels out"},
+      {{"--input", pcie, "--hosts", "257"}, "1028 ranks on 257 hosts: a communicator has 1024 at most"},
+      {{"--input", pcie, "--graph", "/nowhere/graph.xml"},
+       "--graph: /nowhere/graph.xml cannot be read: No such file or directory"},
       {{"--compare", pcie}, "--compare"},
       {{"--compare", pcie, pcie, "--matrix"},
        "--compare takes its two files and no --input, --hosts or section"},
@@ -191,7 +203,7 @@ TEST(Topo, RefusesInWords) {
       {{"--input", pcie, "--format", "xml", "--check"}, "--format xml holds the topology"},
       {{"--input", pcie, "--ranks", "5"}, "--ranks 5: pcie has 4 GPUs only; there is one rank per GPU"},
       {{"--input", pcie, "--assume-nvlink", "0-9:4"}, "--assume-nvlink: pcie has no GPU 9; it has 4 GPUs"},
-      {{"--input", kData + "none.xml"}, "none.xml"},
+      {{"--input", kData + "none.xml"}, "none.xml: cannot be opened: No such file or directory"},
       {{"--input", kData + "made.txt"}, "made.txt:1: "},
       {{"--input", pcie, "--output", "/nowhere/file"},
        "/nowhere/file cannot be written: No such file or directory"},
@@ -206,6 +218,18 @@ TEST(Topo, RefusesInWords) {
         << refused.words << " expected, got: " << result.err;
     EXPECT_TRUE(result.err.starts_with("tutti-topo: ")) << result.err;
   }
+}
+
+TEST(Topo, TellsHowMuchOfAFileItIgnores) {
+  const ScratchDirectory scratch;
+  const std::string path = scratch.write(
+      "odd\x1b[31m.xml", "<system version=\"1\"><cpu numaid=\"0\"><disk/><fan/></cpu></system>");
+  const CommandResult shown = topo({"--input", path});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_NE(shown.err.find("tutti-topo: 2 remarks on "), std::string::npos) << shown.err;
+  EXPECT_TRUE(shown.out.starts_with("odd?[31m: ")) << shown.out;
+  EXPECT_EQ(shown.err.find('\x1b'), std::string::npos) << shown.err;
+  EXPECT_EQ(topo({"--input", path, "--check"}).err, "");
 }
 
 TEST(Topo, SaysWhenItsOutputIsLost) {

@@ -19,7 +19,8 @@ std::string seatWords(const Machine& machine, std::size_t shape, int seat) {
   const std::vector<int>& seats = machine.cluster.shapes[shape].seats;
   const int node = seats[static_cast<std::size_t>(seat)];
   if (std::ranges::count(seats, node) == 1) return shortLabel(topology, node);
-  return fmt::format("seat {} ({})", seat, shortLabel(topology, node));
+  const char* const kind = machine.cluster.hosts.size() > 1 ? "local rank" : "rank";
+  return fmt::format("{} {} ({})", kind, seat, shortLabel(topology, node));
 }
 
 std::string orderWords(const Machine& machine, std::size_t shape, const HostChannel& channel,
@@ -175,6 +176,21 @@ std::string treesText(const Machine& machine) {
          });
 }
 
+/// Why the table's figures are not those of the rings.
+std::string directText(const Machine& machine) {
+  const bool is_direct = std::ranges::find(machine.bandwidths, "direct", &PredictedBandwidth::algorithm) !=
+                         machine.bandwidths.end();
+  if (!is_direct || machine.cluster.hosts.size() > 1 || machine.rankCount() < 2) return "";
+  const ChannelGraph& rings = machine.search.rings.front();
+  const std::size_t count = rings.channels.size();
+  std::string which = count == 1 ? "the ring" : fmt::format("the {} rings", count);
+  if (isLimited(rings)) which += " of " + gbytesWords(rings.intra_gbytes_per_s);
+  return fmt::format(
+      "direct: each rank sends to every other at once; {} {} not used inside a host, unless "
+      "NCCL_ALGO=Ring asks for it.\n",
+      which, count == 1 ? "is" : "are");
+}
+
 std::string bandwidthText(const Machine& machine) {
   std::string text = headline(machine, "Predicted bandwidth of large messages") +
                      "                 bus bw  alg bw\n"
@@ -184,7 +200,7 @@ std::string bandwidthText(const Machine& machine) {
     text += fmt::format("  {:<13}  {:>6}  {:>6}  {:<12}  {}\n", name(it.collective),
                         known(it.bus_gbytes_per_s), known(it.algorithm_gbytes_per_s), it.algorithm, it.limit);
   }
-  return text + "Bus bandwidth as the *_perf programs define it; 1 GB = 10^9 bytes.\n";
+  return text + directText(machine) + "Bus bandwidth as the *_perf programs define it; 1 GB = 10^9 bytes.\n";
 }
 
 }  // namespace tutti::topo

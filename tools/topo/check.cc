@@ -50,6 +50,7 @@ class HostCheck {
   void checkRails();
   void checkNvlinks();
 
+  bool isCard(int port) const;
   bool isFast(int port) const;
   std::vector<int> fastPorts() const;
   PathClass bestClass(int from, const std::vector<int>& to) const;
@@ -105,6 +106,12 @@ void HostCheck::checkEqualLinks() {
   }
 }
 
+bool HostCheck::isCard(int port) const {
+  const TopologyNode& node = at(port);
+  if (node.kind == TopologyKind::nic) return !node.bus_id.empty();
+  return node.parent != kNoNode && !at(node.parent).bus_id.empty();
+}
+
 /// Management ports are not what data goes over.
 bool HostCheck::isFast(int port) const {
   double most = 0;
@@ -152,8 +159,10 @@ void HostCheck::checkPlaces() {
   const std::vector<int> fast = fastPorts();
   if (gpus_.empty() || fast.empty()) return;
   const std::size_t before = findings_.size();
+  // Interfaces that are no cards stand in no slot.
+  if (std::ranges::none_of(fast, [&](int port) { return isCard(port); })) return;
   for (const int port : fast) {
-    if (bestClass(port, gpus_) < PathClass::sys) continue;
+    if (!isCard(port) || bestClass(port, gpus_) < PathClass::sys) continue;
     add(Level::warning, "place of " + shortLabel(topology_, port),
         "every GPU is on another NUMA node: what it carries passes the link between them",
         "move the card to a slot beside GPUs");
@@ -192,7 +201,17 @@ void HostCheck::checkRails() {
 }
 
 void HostCheck::checkNvlinks() {
-  if (topology_.nvlinks.empty()) return;
+  if (topology_.nvlinks.empty()) {
+    constexpr std::size_t kUsual = 8;
+    const bool is_datacenter = std::ranges::all_of(gpus_, [&](int gpu) {
+      return at(gpu).pci.device_class >> 8 == 0x0302;  // without a display
+    });
+    if (is_datacenter && gpus_.size() >= kUsual)
+      add(Level::note, "NVLinks",
+          fmt::format("none is known of {}; files often leave them out: --assume-nvlink adds them",
+                      countWords(gpus_.size(), "GPU")));
+    return;
+  }
   std::map<int, int> counts;  // by how many, how many GPUs
   const auto countOf = [&](int gpu) {
     int count = 0;

@@ -53,13 +53,13 @@ Properties propertiesOf(const TopologyPaths& paths, int node) {
   switch (it.kind) {
     case TopologyKind::numa_node:
       properties = {{"CPUs", listOfCpus(it.cpu.cpus)},
-                    {"socket", std::to_string(it.cpu.package)},
+                    {"socket", it.cpu.package < 0 ? "" : std::to_string(it.cpu.package)},
                     {"last-level caches", std::to_string(it.cpu.caches.size())},
                     {"processor", processorWords(it.cpu)}};
       break;
     case TopologyKind::gpu:
       addLink(properties, paths, node);
-      properties.emplace_back("CUDA device", std::to_string(it.gpu.device));
+      properties.emplace_back("CUDA device", it.gpu.device < 0 ? "" : std::to_string(it.gpu.device));
       properties.emplace_back("model", it.gpu.model);
       properties.emplace_back("compute capability", capabilityWords(it.gpu));
       properties.emplace_back("GPUDirect RDMA", it.gpu.reached_by_rdma ? "yes" : "no");
@@ -160,8 +160,9 @@ std::vector<Difference> bandwidthDifferences(const Machine& a, const Machine& b)
   for (const PredictedBandwidth& ours : a.bandwidths) {
     const auto theirs = std::ranges::find(b.bandwidths, ours.collective, &PredictedBandwidth::collective);
     if (theirs == b.bandwidths.end()) continue;
-    std::string in_a = gbytesWords(ours.bus_gbytes_per_s);
-    std::string in_b = gbytesWords(theirs->bus_gbytes_per_s);
+    const auto words = [](double speed) { return speed > 0 ? gbytesWords(speed) : std::string("-"); };
+    std::string in_a = words(ours.bus_gbytes_per_s);
+    std::string in_b = words(theirs->bus_gbytes_per_s);
     if (in_a == in_b) continue;
     differences.push_back({.part = fmt::format("{}: bus bandwidth", name(ours.collective)),
                            .in_a = std::move(in_a),

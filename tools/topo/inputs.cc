@@ -10,6 +10,8 @@
 
 #include "runtime/topology/discovery.h"
 #include "runtime/topology/hwloc_xml.h"
+#include "runtime/topology/plain_text.h"
+#include "tools/topo/words.h"
 
 namespace tutti::topo {
 namespace {
@@ -23,24 +25,30 @@ std::string thisHost() {
 
 std::string stemOf(const std::string& path) {
   const std::string stem = std::filesystem::path(path).stem().string();
-  return stem.empty() ? path : stem;
+  return plainText(stem.empty() ? path : stem);
 }
 
 Inputs load(const std::string& path, const Options& options) {
   TopologyFile file = readTopologyFile(path);
-  if (file.hosts.empty()) throw std::invalid_argument(path + " holds no host");
+  if (file.hosts.empty()) throw std::invalid_argument(plainText(path) + " holds no host");
   Inputs inputs;
   for (std::size_t i = 0; i < file.hosts.size(); ++i) {
     std::string name = file.hosts.size() == 1 ? stemOf(path) : fmt::format("{}-{}", stemOf(path), i);
     if (options.nvlinks) addNvlinks(file.hosts[i], *options.nvlinks, name);
     inputs.hosts.push_back({std::move(name), std::move(file.hosts[i])});
   }
-  for (const std::string& remark : file.remarks) inputs.remarks.push_back(path + ": " + remark);
+  if (!file.remarks.empty()) {
+    const bool has_more = file.remarks.back().starts_with("and ");
+    inputs.notices.push_back(fmt::format("{}{} on {}; --check lists them", has_more ? "more than " : "",
+                                         countWords(file.remarks.size() - (has_more ? 1 : 0), "remark"),
+                                         plainText(path)));
+  }
+  for (const std::string& remark : file.remarks) inputs.remarks.push_back(plainText(path) + ": " + remark);
   return inputs;
 }
 
 Inputs loadThisMachine(const Options& options) {
-  Inputs inputs{.hosts = {{thisHost(), discoverTopology()}}, .remarks = {}};
+  Inputs inputs{.hosts = {{thisHost(), discoverTopology()}}, .remarks = {}, .notices = {}};
   if (options.nvlinks) addNvlinks(inputs.hosts.front().topology, *options.nvlinks, inputs.hosts.front().name);
   return inputs;
 }
@@ -54,9 +62,10 @@ Inputs loadInputs(const Options& options) {
     Inputs more = load(path, options);
     std::ranges::move(more.hosts, std::back_inserter(once.hosts));
     std::ranges::move(more.remarks, std::back_inserter(once.remarks));
+    std::ranges::move(more.notices, std::back_inserter(once.notices));
   }
   if (options.hosts == 1) return once;
-  Inputs all{.hosts = {}, .remarks = std::move(once.remarks)};
+  Inputs all{.hosts = {}, .remarks = std::move(once.remarks), .notices = std::move(once.notices)};
   for (const NamedHost& host : once.hosts) {
     for (int copy = 0; copy < options.hosts; ++copy)
       all.hosts.push_back({fmt::format("{}-{}", host.name, copy), host.topology});

@@ -12,6 +12,7 @@ namespace tutti::topo {
 struct Inputs {
   std::vector<NamedHost> hosts;
   std::vector<std::string> remarks;  ///< what of the files was left out
+  std::vector<std::string> notices;  ///< a line for each file that has some
 };
 
 /// This machine, or the files, each host as often as asked for, with the NVLinks to assume. Hosts are named

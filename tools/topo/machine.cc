@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -11,10 +13,13 @@
 #include <utility>
 
 #include "runtime/topology/graph_xml.h"
+#include "runtime/topology/plain_text.h"
 #include "tools/topo/words.h"
 
 namespace tutti::topo {
 namespace {
+
+constexpr int kMostRanks = 1024;  // of a communicator
 
 /// NUMA nodes with CPUs; those of memory alone hold no rank.
 std::vector<int> nodesWithCpus(const Topology& topology) {
@@ -69,10 +74,13 @@ std::size_t shapeOf(Cluster& cluster, NamedHost&& host, int ranks_per_host) {
 }
 
 std::string contentOf(const std::string& path) {
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
-  if (!file || !text) throw std::invalid_argument(fmt::format("--graph {}: cannot be read", path));
+  if (!file || !text)
+    throw std::invalid_argument(
+        fmt::format("--graph: {} cannot be read: {}", plainText(path), std::strerror(errno)));
   return text.str();
 }
 
@@ -117,6 +125,10 @@ Machine makeMachine(std::vector<NamedHost> hosts, const MachineOptions& options)
     for (std::size_t seat = 0; seat < seats; ++seat) placed.ranks.push_back(rank++);
     machine.cluster.hosts.push_back(std::move(placed));
   }
+  if (rank > kMostRanks)
+    throw std::invalid_argument(fmt::format("{} on {}: a communicator has {} at most; take fewer --hosts",
+                                            countWords(machine.rankCount(), "rank"),
+                                            countWords(machine.cluster.hosts.size(), "host"), kMostRanks));
   for (const Cluster::HostShape& shape : machine.cluster.shapes) machine.paths.emplace_back(*shape.topology);
   machine.search = searchCluster(machine.cluster, options.rules);
   if (!options.graph.empty()) takeGraph(machine, options);

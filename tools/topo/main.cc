@@ -69,8 +69,14 @@ std::string xmlText(const Machine& machine, const Options& options) {
   return writeGraphXml(graphs, machine.topologyOf(0), machine.cluster.shapes.front().seats);
 }
 
+/// Beside what is shown: it does not say so.
+void sayNotices(const Inputs& inputs) {
+  for (const std::string& notice : inputs.notices) fmt::print(stderr, "tutti-topo: {}\n", notice);
+}
+
 Said show(const Options& options) {
   Inputs inputs = loadInputs(options);
+  if (options.format == Format::text && !options.wants_check) sayNotices(inputs);
   const Machine machine = makeMachine(std::move(inputs.hosts), options.machine);
   const Findings findings = checkMachine(machine, inputs.remarks);
   const int exit_status = options.wants_check ? exitStatus(findings) : 0;

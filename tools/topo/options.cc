@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int kMostHosts = 4096;
 constexpr int kMostRanks = 1024;
+constexpr int kMostChannels = 1024;  // as NCCL_MAX_NCHANNELS
 
 constexpr const char* kDescription =
     "Shows what a machine is made of, how its GPUs and NICs reach each other, the rings and trees that "
@@ -26,6 +28,11 @@ constexpr const char* kDetails =
     "  tutti-topo --input dump.xml --format svg --output dump.svg\n"
     "  tutti-topo --input dump.xml --hosts 16 --bandwidth\n"
     "  tutti-topo --compare good.xml bad.xml\n\n"
+    "--input shows a file. NCCL_TOPO_FILE acts on the library, not here: without --input this machine is "
+    "shown.\n"
+    "Inside a host the library sends large messages straight from each rank to each other (\"direct\"); "
+    "rings\n"
+    "serve between hosts, and with NCCL_ALGO=Ring. No program uses trees yet.\n\n"
     "Files: NCCL's topology XML (NCCL_TOPO_DUMP_FILE writes it) or hwloc's (lstopo FILE.xml).\n"
     "--assume-nvlink: all:12 gives every GPU 12 NVLinks to one NVSwitch; 0-1:4,2-3:4 links pairs of GPUs.\n"
     "--format json holds all sections; xml is NCCL's topology file, or with --rings or --trees its graph "
@@ -46,6 +53,24 @@ ParsedOptions refuse(const char* why) {
   return {std::nullopt, kBadUsage};
 }
 
+/// Of options that take a file or words: an empty one is a variable that was not set, most often.
+CLI::Validator filled() {
+  return CLI::Validator(
+      [](const std::string& text) { return text.empty() ? std::string("is empty; leave it out") : ""; }, "");
+}
+
+CLI::Validator aboveZero() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        double number = 0;
+        const bool is_number = CLI::detail::lexical_cast(text, number);
+        return is_number && number > 0 && std::isfinite(number)
+                   ? std::string()
+                   : fmt::format("{}: expected a number of more than 0", text);
+      },
+      "");
+}
+
 /// What the words of options turn into.
 struct Words {
   std::string format = "text";
@@ -57,8 +82,10 @@ struct Words {
 
 PathClass levelOf(const std::string& text, const char* option) {
   const std::optional<PathClass> level = pathClassOf(text);
-  if (!level)
-    throw std::invalid_argument(fmt::format("{} {}: expected LOC, NVL, PIX, PXB, PHB or SYS", option, text));
+  if (!level || *level > PathClass::sys)
+    throw std::invalid_argument(fmt::format(
+        "{} {}: expected LOC, NVL, NVB, C2C, PIX, PXB, P2C, PXN, PHB or SYS, or a number from 0 on", option,
+        text));
   return *level;
 }
 
@@ -78,6 +105,7 @@ void addInput(CLI::App& app, Options& options, Words& words) {
   app.add_option("--input", options.inputs, "a file instead of this machine; again for more hosts")
       ->option_text("FILE")
       ->expected(1)
+      ->check(filled())
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group(group);
   app.add_option("--hosts", options.hosts, "as many hosts like it")
@@ -91,6 +119,7 @@ void addInput(CLI::App& app, Options& options, Words& words) {
       ->group(group);
   app.add_option("--assume-nvlink", words.nvlinks, "NVLinks that the files leave out")
       ->option_text("SPEC")
+      ->check(filled())
       ->group(group);
 }
 
@@ -100,14 +129,21 @@ void addRules(CLI::App& app, Options& options, Words& words) {
       ->option_text("0|1|2")
       ->check(CLI::Range(0, 2))
       ->group(group);
-  app.add_option("--p2p-level", words.p2p_level, "as NCCL_P2P_LEVEL")->option_text("LEVEL")->group(group);
-  app.add_option("--gdr-level", words.gdr_level, "as NCCL_NET_GDR_LEVEL")->option_text("LEVEL")->group(group);
+  app.add_option("--p2p-level", words.p2p_level, "as NCCL_P2P_LEVEL")
+      ->option_text("LEVEL")
+      ->check(filled())
+      ->group(group);
+  app.add_option("--gdr-level", words.gdr_level, "as NCCL_NET_GDR_LEVEL")
+      ->option_text("LEVEL")
+      ->check(filled())
+      ->group(group);
   app.add_option("--graph", options.machine.graph, "rings and trees of NCCL's graph file, not the best ones")
       ->option_text("FILE")
+      ->check(filled())
       ->group(group);
   app.add_option("--channels", options.machine.rules.most_channels, "as NCCL_MAX_NCHANNELS")
       ->option_text("N")
-      ->check(CLI::Range(1, 64))
+      ->check(CLI::Range(1, kMostChannels))
       ->group(group);
 }
 
@@ -116,12 +152,12 @@ void addCosts(CLI::App& app, Options& options) {
   app.add_option("--combine-speed", options.machine.costs.combine_gbytes_per_s,
                  "GB/s that one rank reads and writes while it combines, with all ranks at it")
       ->option_text("GBYTES")
-      ->check(CLI::PositiveNumber)
+      ->check(aboveZero())
       ->group(group);
   app.add_option("--copy-speed", options.machine.costs.copy_gbytes_per_s,
                  "the same while it copies to and from slots")
       ->option_text("GBYTES")
-      ->check(CLI::PositiveNumber)
+      ->check(aboveZero())
       ->group(group);
   app.add_flag("--registered", options.machine.costs.lends,
                "memory of ncclMemAlloc, registered: worked on in place")
@@ -145,6 +181,7 @@ void addOutput(CLI::App& app, Options& options, Words& words) {
       ->group(group);
   app.add_option("--output", options.output, "a file instead of standard output")
       ->option_text("FILE")
+      ->check(filled())
       ->group(group);
 }
 
@@ -192,6 +229,8 @@ ParsedOptions parseOptions(int argc, char** argv) {
     options.machine.rules.cross_nic = static_cast<SearchRules::CrossNic>(words.cross_nic);
     if (!words.p2p_level.empty()) options.machine.rules.p2p_level = levelOf(words.p2p_level, "--p2p-level");
     if (!words.gdr_level.empty()) options.machine.rules.rdma_level = levelOf(words.gdr_level, "--gdr-level");
+    if (!options.machine.graph.empty() && app.count("--channels") > 0)
+      throw std::invalid_argument("--graph FILE has its channels; leave --channels out");
     checkTogether(options);
   } catch (const CLI::Success& success) {  // --help and --version
     return {std::nullopt, app.exit(success)};
