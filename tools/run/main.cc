@@ -50,7 +50,8 @@ int launch(const Options& options) {
     const auto cores = allowedCores();
     plan.cores = coresOfRanks(*options.bind, options.ranks, cores);
     if (options.bind == BindTo::core && static_cast<std::size_t>(options.ranks) > cores.size()) {
-      fmt::print(stderr, "tutti-run: --bind: {} ranks share {} cores\n", options.ranks, cores.size());
+      fmt::print(stderr, "tutti-run: --bind: {} ranks share {} core{}\n", options.ranks, cores.size(),
+                 cores.size() == 1 ? "" : "s");
     }
   }
   const ProcessSetup setup;  // before the library starts its thread
