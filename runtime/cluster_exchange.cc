@@ -107,16 +107,21 @@ std::shared_ptr<const Topology> read(const std::string& text, const TopologyNoti
 
 TopologyDescription describeTopology(Topology topology, const std::vector<int>& ranks,
                                      const std::vector<PeerInfo>& peers) {
+  std::vector<std::string> added;
   for (const int rank : ranks) {
-    const PeerInfo& peer = peers[static_cast<std::size_t>(rank)];
-    if (peer.gpu_bus_id[0] != 0) addGpu(topology, peer.gpu_bus_id.data());
+    const std::string bus_id = peers[static_cast<std::size_t>(rank)].gpu_bus_id.data();
+    if (bus_id.empty() || topology.find(bus_id) != kNoNode) continue;
+    addGpu(topology, bus_id);
+    const int numa = topology.numaOf(topology.find(bus_id));
+    added.push_back(fmt::format("{}; it is added at {}", bus_id,
+                                numa == kNoNode ? "no NUMA node" : topology.label(numa)));
   }
   topology.unseen.clear();
   for (TopologyNode& node : topology.nodes) {
     node.net.guid = 0;
     node.gpu.rank = -1;
   }
-  TopologyDescription description{.text = writeNcclXml({topology}), .notice = {}};
+  TopologyDescription description{.text = writeNcclXml({topology}), .notice = {}, .added = std::move(added)};
   if (description.text.size() > kMostBytes) {
     throw Error(
         ncclInvalidUsage,

@@ -30,6 +30,7 @@ struct TopologyNotice {
 struct TopologyDescription {
   std::string text;
   TopologyNotice notice;
+  std::vector<std::string> added;  ///< GPUs: "0000:3b:00.0; it is added at NUMA node 0"
 };
 /// `topology` with the GPUs of these ranks added where they are missing: a process may see those only that it
 /// uses. Throws Error where it is too large.

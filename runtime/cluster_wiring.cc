@@ -1,6 +1,7 @@
 #include "runtime/cluster_wiring.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include <algorithm>
 
@@ -9,6 +10,23 @@
 #include "tutti/error.h"
 
 namespace tutti {
+namespace {
+
+/// One rank of a host looks at it, for all.
+void requireOneFilePerHost(const std::vector<PeerInfo>& peers, const RanksByHost& hosts) {
+  for (const std::vector<int>& ranks : hosts) {
+    const PeerInfo& first = peers[static_cast<std::size_t>(ranks[0])];
+    for (const int rank : ranks) {
+      const PeerInfo& peer = peers[static_cast<std::size_t>(rank)];
+      if (peer.topology_file == first.topology_file) continue;
+      throw Error(ncclInvalidUsage, fmt::format("NCCL_TOPO_FILE differs between {} and {}, which are on one "
+                                                "host. Set it equally on all ranks of a host",
+                                                describe(first), describe(peer)));
+    }
+  }
+}
+
+}  // namespace
 
 ClusterWiring::ClusterWiring(Process& process, const Settings& settings, const WiringRequest& request,
                              Wiring& wiring)
@@ -26,17 +44,28 @@ void ClusterWiring::describe(PeerInfo& self) const {
   }
   self.topology = settings_.topology;
   self.graph_file = graph_file_.hash();
+  const std::string& path = settings_.topology_files.file;
+  self.topology_file = path.empty() ? 0 : XXH3_64bits(path.data(), path.size()) | 1;
 }
 
 /// The first rank of a host tells what the host is made of.
 TopologyDescription ClusterWiring::lookAtHost() const {
   if (wiring_.locals[0] != request_.rank) return {};
   const bool with_gpus = request_.gpus != nullptr;
-  return describeTopology(process_.topology().get(settings_.topology_files, with_gpus, process_.log()),
-                          wiring_.locals, wiring_.peers);
+  TopologyDescription description =
+      describeTopology(process_.topology().get(settings_.topology_files, with_gpus, process_.log()),
+                       wiring_.locals, wiring_.peers);
+  if (settings_.topology_files.file.empty()) return description;
+  for (const std::string& gpu : description.added) {
+    process_.log().warnOnce(request_.rank, fmt::format("{} (NCCL_TOPO_FILE) lists no GPU with bus id {}. Is "
+                                                       "the file that of another machine?",
+                                                       settings_.topology_files.file, gpu));
+  }
+  return description;
 }
 
 void ClusterWiring::learn(Bootstrap& bootstrap, const RanksByHost& hosts) {
+  requireOneFilePerHost(wiring_.peers, hosts);
   const TopologyDescription description = lookAtHost();
   const auto notices = bootstrap.allGather(description.notice);
   wiring_.cluster =
@@ -63,18 +92,24 @@ void ClusterWiring::bindNear() {
   if (cpus.empty()) return;
   wiring_.binding = CpuBinding(cpus);
   const std::string near = topology.label(topology.numaOf(seat));
-  process_.log().write(
-      LogLevel::info, request_.rank,
-      wiring_.binding.isBound()
-          ? fmt::format("memory and threads of this rank are bound to {}, {} CPUs", near, cpus.size())
-          : fmt::format("memory and threads of this rank cannot be bound to {}: {}", near,
-                        wiring_.binding.problem()),
-      LogSubsystem::graph);
+  process_.log().write(LogLevel::info, request_.rank,
+                       wiring_.binding.isBound()
+                           ? fmt::format("memory and threads of this rank are bound to {}, CPUs {}", near,
+                                         listOfCpus(allowedCpus()))
+                           : fmt::format("memory and threads of this rank cannot be bound to {}: {}", near,
+                                         wiring_.binding.problem()),
+                       LogSubsystem::graph);
 }
 
 void ClusterWiring::dump() const {
   const auto write = [this](const TopologyFiles& files, const char* name, const auto& dumpTo) {
-    if (files.dump_file.empty() || files.dump_rank != request_.rank) return;
+    if (files.dump_file.empty()) return;
+    if (files.dump_rank >= request_.nranks && request_.rank == 0) {
+      process_.log().warnOnce(
+          0, fmt::format("{0} is not written: {0}_RANK is {1}, and a communicator has {2} rank(s) only", name,
+                         files.dump_rank, request_.nranks));
+    }
+    if (files.dump_rank != request_.rank) return;
     const std::string problem = dumpTo(files.dump_file);
     if (problem.empty()) return;
     process_.log().write(LogLevel::warn, request_.rank,

@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 
 #include "runtime/topology/discovery.h"
 #include "runtime/topology/hwloc_xml.h"
 #include "runtime/topology/nccl_xml.h"
+#include "runtime/topology/notation.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -16,6 +20,30 @@ namespace {
 
 /// What virtual machines of clouds have, whose PCI tree is not that of the machine below.
 constexpr const char* kOfVirtualMachines = "/var/run/nvidia-topologyd/virtualTopology.xml";
+
+/// CPUs of this machine; empty: it does not tell.
+std::vector<int> presentCpus() {
+  std::ifstream file("/sys/devices/system/cpu/present");
+  std::string text;
+  std::getline(file, text);
+  return cpusOfList(text).value_or(std::vector<int>());
+}
+
+void warnOfForeignCpus(const std::string& path, const Topology& topology, Log& log) {
+  const std::vector<int> present = presentCpus();
+  if (present.empty()) return;
+  std::vector<int> foreign;
+  for (const TopologyNode& node : topology.nodes) {
+    std::ranges::copy_if(node.cpu.cpus, std::back_inserter(foreign),
+                         [&](int cpu) { return !std::ranges::binary_search(present, cpu); });
+  }
+  if (foreign.empty()) return;
+  std::ranges::sort(foreign);
+  log.warnOnce(-1,
+               fmt::format("{} tells of CPUs {}, and this machine has {} only: the file is that of another "
+                           "machine, and what is decided by it may not suit this one",
+                           path, listOfCpus(foreign), listOfCpus(present)));
+}
 
 Topology readFile(const std::string& path, Log& log) {
   TopologyFile file = readTopologyFile(path);
@@ -25,6 +53,7 @@ Topology readFile(const std::string& path, Log& log) {
     log.write(LogLevel::warn, -1,
               fmt::format("{} tells of {} hosts; this one is taken for the first", path, file.hosts.size()));
   }
+  warnOfForeignCpus(path, file.hosts.front(), log);
   return std::move(file.hosts.front());
 }
 

@@ -90,6 +90,14 @@ Log::Log(LogSettings settings)
   }
 }
 
+void Log::warnOnce(LogSource source, const std::string& text, SourcePlace place) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!told_once_.insert(text).second) return;
+  }
+  write(LogLevel::warn, source, text, LogSubsystem::init, place);
+}
+
 void Log::write(LogLevel level, LogSource source, std::string_view text, LogSubsystem subsystem,
                 SourcePlace place) {
   if (!shows(level, subsystem)) return;

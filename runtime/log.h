@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -45,12 +46,15 @@ class Log {
   }
   void write(LogLevel level, LogSource source, std::string_view text,
              LogSubsystem subsystem = LogSubsystem::init, SourcePlace place = SourcePlace::here());
+  /// A warning that holds for the process, however many communicators come upon it.
+  void warnOnce(LogSource source, const std::string& text, SourcePlace place = SourcePlace::here());
 
  private:
   LogSettings settings_;
   std::FILE* stream_;  ///< never closed: lines may come until the process ends
   std::string origin_;
   std::mutex mutex_;
+  std::set<std::string> told_once_;
 };
 
 /// The time as NCCL_DEBUG_TIMESTAMP_FORMAT writes it, in the local zone.

@@ -35,6 +35,12 @@ SearchRules searchRules(const TopologyRules& rules) {
   return result;
 }
 
+[[noreturn]] void refuseFile(const std::string& why) {
+  throw Error(ncclInvalidUsage, fmt::format("NCCL_GRAPH_FILE: {}. Correct it, or unset NCCL_GRAPH_FILE, and "
+                                            "rings are searched for",
+                                            why));
+}
+
 bool isRing(const ChannelGraph& graph) { return graph.pattern == ChannelPattern::ring; }
 
 /// What the file says of one shape.
@@ -43,7 +49,7 @@ std::vector<ChannelGraph> graphsOf(const GraphFile& file, const Cluster::HostSha
   try {
     return readGraphXml(file.text, file.name, *shape.topology, shape.seats, has_other_hosts);
   } catch (const FileError& error) {
-    throw Error(ncclInvalidUsage, fmt::format("NCCL_GRAPH_FILE: {}", error.what()));
+    refuseFile(error.what());
   }
 }
 
@@ -51,7 +57,7 @@ std::vector<ChannelGraph> graphsOf(const GraphFile& file, const Cluster::HostSha
 ChannelGraph ringsIn(const std::vector<ChannelGraph>& graphs, const GraphFile& file) {
   const auto rings = std::ranges::find_if(graphs, isRing);
   if (rings == graphs.end() || rings->channels.empty()) {
-    throw Error(ncclInvalidUsage, fmt::format("NCCL_GRAPH_FILE: {} has no rings (pattern 4)", file.name));
+    refuseFile(file.name + " has no rings (pattern 4)");
   }
   return *rings;
 }
@@ -75,10 +81,10 @@ GraphFile readGraphFile(const std::string& path) {
   GraphFile file{path, {}};
   file.text.assign(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
   if (!stream.is_open() || stream.bad()) {
-    throw Error(ncclInvalidUsage, fmt::format("NCCL_GRAPH_FILE: {}: {}", path, std::strerror(errno)));
+    refuseFile(fmt::format("{}: {}", path, std::strerror(errno)));
   }
   if (file.text.size() > kMostFileBytes) {
-    throw Error(ncclInvalidUsage, fmt::format("NCCL_GRAPH_FILE: {}: larger than 64 MiB", path));
+    refuseFile(path + ": larger than 64 MiB");
   }
   return file;
 }

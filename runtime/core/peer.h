@@ -34,7 +34,8 @@ struct PeerInfo {
   LinkShape links;
   PlanOverrides plans;
   TopologyRules topology;
-  std::uint64_t graph_file = 0;  ///< what NCCL_GRAPH_FILE holds, as a hash; 0: not set
+  std::uint64_t graph_file = 0;     ///< what NCCL_GRAPH_FILE holds, as a hash; 0: not set
+  std::uint64_t topology_file = 0;  ///< the path in NCCL_TOPO_FILE, as a hash; 0: not set
 };
 static_assert(std::is_trivially_copyable_v<PeerInfo>);
 

@@ -311,7 +311,8 @@ constexpr ActingRow kRows[] = {
     {{"NCCL_TOPO_FILE", "",
       "file that tells of this host's CPUs, PCI switches, GPUs and cards, in NCCL's XML or hwloc's, instead "
       "of what "
-      "the host shows; default /var/run/nvidia-topologyd/virtualTopology.xml where it exists"},
+      "the host shows; the same on all ranks of a host; default "
+      "/var/run/nvidia-topologyd/virtualTopology.xml where it exists"},
      [](Settings& s, const ActingRow&, std::string_view v) { s.topology_files.file = v; }},
     {{"NCCL_TOPO_DUMP_FILE", "", "file to write what was found of this host to, in NCCL's XML"},
      [](Settings& s, const ActingRow&, std::string_view v) { s.topology_files.dump_file = v; }},

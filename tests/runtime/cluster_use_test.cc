@@ -72,7 +72,9 @@ TEST_F(ClusterUse, RulesThatDifferAreNamed) {
 
 TEST_F(ClusterUse, AGraphFileThatIsNoneIsRefused) {
   Group group(1, {"conform", "1"}, {{"NCCL_GRAPH_FILE", directory_.write("graph.xml", "<graphs version=")}});
-  expectSays(group.wait()[0], "NCCL_GRAPH_FILE: " + directory_.path() + "/graph.xml:1: ");
+  const auto result = group.wait()[0];
+  expectSays(result, "NCCL_GRAPH_FILE: " + directory_.path() + "/graph.xml:1: ");
+  expectSays(result, "Correct it, or unset NCCL_GRAPH_FILE");
 }
 
 TEST_F(ClusterUse, RingsAreDumpedByOneRank) {

@@ -296,6 +296,20 @@ TEST(TopologyFiles, EmulatedGpusAreInIt) {
     EXPECT_EQ(node.gpu.model, fmt::format("Emulated GPU {}", i));
   }
 }
+
+TEST(TopologyFiles, GpusThatTheFileLacksAreNamed) {
+  const test::ScratchDirectory folder;
+  const std::string path = folder.write("given.xml", writeNcclXml({test::pcieOnly4()}));
+  const test::CommandResult result =
+      test::runCommand({"tutti-run", "--emulate-gpus", "2", "-n", "2", "all_reduce_perf", "--device", "cuda",
+                        "-b", "8", "-e", "8"},
+                       {{"TUTTI_DEVICE", "auto"}, {"NCCL_TOPO_FILE", path}, {"NCCL_DEBUG", "WARN"}});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(
+      (result.out + result.err).find("lists no GPU with bus id e000:01:00.0; it is added at NUMA node "),
+      std::string::npos)
+      << result.out << result.err;
+}
 #endif
 
 TEST(TopologyFiles, OneThatIsWrongIsRefusedInWords) {
@@ -304,6 +318,35 @@ TEST(TopologyFiles, OneThatIsWrongIsRefusedInWords) {
       folder.write("wrong.xml", "<system version=\"1\">\n<cpu numaid=\"zero\"/>\n</system>");
   test::RankGroup group(2, {"conform-briefly", "3"}, {{"NCCL_TOPO_FILE", path}});
   for (const auto& result : group.wait()) test::expectSays(result, "NCCL_TOPO_FILE: " + path + ":2: ");
+}
+
+TEST(TopologyFiles, RanksOfAHostMustNameTheSame) {
+  const test::ScratchDirectory folder;
+  const std::string path = folder.write("given.xml", writeNcclXml({test::pcieOnly4()}));
+  test::RankGroup group(2, {"conform-briefly", "3"}, {{"NCCL_TOPO_FILE", path}},
+                        {{1, {{"NCCL_TOPO_FILE", "/nowhere/given.xml"}}}});
+  for (const auto& result : group.wait()) {
+    test::expectSays(result, "NCCL_TOPO_FILE differs between rank 0 (pid ");
+    test::expectSays(result, "which are on one host");
+  }
+}
+
+TEST(TopologyFiles, WhatSuitsNotThisMachineOrTheseRanksIsAWarning) {
+  const test::ScratchDirectory folder;
+  Topology host = test::pcieOnly4();
+  host.nodes[static_cast<std::size_t>(host.all(TopologyKind::numa_node)[1])].cpu.cpus.push_back(60001);
+  const std::string path = folder.write("given.xml", writeNcclXml({host}));
+  test::RankGroup group(2, {"conform-briefly", "3"},
+                        {{"NCCL_TOPO_FILE", path},
+                         {"NCCL_DEBUG", "WARN"},
+                         {"NCCL_TOPO_DUMP_FILE", folder.path() + "/dump.xml"},
+                         {"NCCL_TOPO_DUMP_FILE_RANK", "2"}});
+  const auto results = group.wait();
+  test::expectSuccess(results);
+  for (const char* words : {"60001, and this machine has ", "that of another machine",
+                            "NCCL_TOPO_DUMP_FILE is not written: NCCL_TOPO_DUMP_FILE_RANK is 2, and a"}) {
+    EXPECT_NE(results[0].err.find(words), std::string::npos) << results[0].err;
+  }
 }
 
 TEST(TopologyFiles, ADumpThatCannotBeWrittenIsAWarning) {
