@@ -21,7 +21,6 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 constexpr double kWorthRelaxing = 1.25;
 /// As NCCL: where nothing is found.
 constexpr double kLastResortGBytes = 0.1;
-constexpr std::size_t kMostPlaces = 64;
 constexpr double kSame = 1e-9;
 
 struct Found {
@@ -130,18 +129,53 @@ void divide(ChannelGraph& graph, double most_per_channel, const SearchRules& rul
   graph.inter_gbytes_per_s /= parts;
 }
 
-ChannelGraph lastResort(const HostProblem& host, ChannelPattern pattern, const SearchRules& rules) {
+/// What the worst leg of a channel is, inside and to its ports.
+void setClasses(ChannelGraph& graph, const TopologyPaths& paths, const std::vector<int>& seats,
+                const SearchRules& rules) {
+  const HostChannel& channel = graph.channels.front();
+  const auto node = [&](std::size_t position) { return seats[at(channel.order[position])]; };
+  const auto legClass = [&](int from, int to) { return legBetween(paths, rules, from, to).path_class; };
+  const std::size_t count = channel.order.size();
+  graph.intra_class = graph.inter_class = PathClass::loc;
+  for (std::size_t i = 0; i + 1 < count; ++i) {
+    graph.intra_class = std::max(graph.intra_class, legClass(node(i), node(i + 1)));
+  }
+  if (channel.net_in == kNoNode) {
+    if (graph.pattern == ChannelPattern::ring) {
+      graph.intra_class = std::max(graph.intra_class, legClass(node(count - 1), node(0)));
+    }
+    return;
+  }
+  const std::size_t last = graph.pattern == ChannelPattern::ring ? count - 1 : 0;
+  graph.inter_class = std::max(legClass(channel.net_in, node(0)), legClass(node(last), channel.net_out));
+}
+
+/// The order of the seats: where there are too many places to search, at what its links carry; where there
+/// is no way, at a speed that says nothing.
+ChannelGraph lastResort(const HostProblem& host, const TopologyPaths& paths, const std::vector<int>& seats,
+                        ChannelPattern pattern, const SearchRules& rules) {
   ChannelGraph graph{.pattern = pattern,
                      .intra_gbytes_per_s = kLastResortGBytes,
                      .inter_gbytes_per_s = kLastResortGBytes,
                      .intra_class = PathClass::sys,
                      .inter_class = PathClass::sys};
   HostChannel channel;
-  for (const std::vector<int>& seats : host.seats) {
-    channel.order.insert(channel.order.end(), seats.begin(), seats.end());
+  for (const std::vector<int>& place : host.seats) {
+    channel.order.insert(channel.order.end(), place.begin(), place.end());
   }
-  if (!host.problem.ports.empty()) channel.net_in = channel.net_out = host.problem.ports.front();
+  const bool has_ports = !host.problem.ports.empty();
+  if (has_ports) channel.net_in = channel.net_out = host.problem.ports.front();
   graph.channels.assign(at(std::max(1, rules.least_channels)), channel);
+  if (seats.empty()) return graph;
+  setClasses(graph, paths, seats, rules);
+  if (std::max(graph.intra_class, graph.inter_class) >= PathClass::net) return graph;
+  const ChannelUses uses = usesOf(paths, rules, seats, host.problem.form, graph.channels);
+  double speed = kLocalGBytes;
+  for (std::size_t e = 0; e < uses.inside.size(); ++e) {
+    const double both = uses.inside[e] + uses.to_ports[e];
+    if (both > 0) speed = std::min(speed, paths.edges()[e].gbytes_per_s / both);
+  }
+  setSpeeds(graph, paths, uses, speed, has_ports);
   return graph;
 }
 
@@ -152,12 +186,13 @@ ChannelGraph searchHost(const TopologyPaths& paths, const std::vector<int>& seat
   const bool has_ports = hosts > 1 && !portsOf(paths.topology()).empty();
   const RouteForm form = formOf(pattern, has_ports);
   HostProblem host = placesOf(paths, seats, form);
-  if (host.seats.size() > kMostPlaces || seats.empty()) return lastResort(host, pattern, rules);
+  if (host.seats.size() > kMostSearchedPlaces || seats.empty())
+    return lastResort(host, paths, seats, pattern, rules);
   addLegs(host, paths, rules);
   // Ranks in host memory have one thread: one channel.
   const bool has_gpus = paths.topology().nodes[at(seats.front())].kind == TopologyKind::gpu;
   const std::optional<Found> found = findBest(host.problem, rules, has_gpus ? rules.most_channels : 1);
-  if (!found) return lastResort(host, pattern, rules);
+  if (!found) return lastResort(host, paths, seats, pattern, rules);
 
   ChannelGraph graph{.pattern = pattern, .intra_class = PathClass::loc, .inter_class = PathClass::loc};
   for (const int index : found->packing.routes) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "runtime/topology/legs.h"
 #include "runtime/topology/rails.h"
@@ -106,6 +107,11 @@ class Reasons {
     const ChannelGraph& ring = result_.rings[shape];
     if (ring.was_cut_short) {
       say("{}: the search used up its steps; there may be better rings", whoIs(shape));
+    }
+    const std::vector<int>& seats = cluster_.shapes[shape].seats;
+    if (const std::set<int> places(seats.begin(), seats.end()); places.size() > kMostSearchedPlaces) {
+      say("{}: not searched: ranks are in {} places, more than {}; they keep their order", whoIs(shape),
+          places.size(), kMostSearchedPlaces);
     }
     if (passesThroughHostMemory(shape)) {
       say("{}: between NICs and GPUs data passes through host memory: they are farther from each other than "

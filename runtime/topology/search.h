@@ -100,12 +100,14 @@ struct SearchResult {
   std::vector<std::string> reasons;  ///< in words: what limits, what was relaxed and why
 };
 
+/// Hosts with ranks in more places than that keep the order of the seats, at what its links carry.
+inline constexpr std::size_t kMostSearchedPlaces = 64;
+
 /// The best that was found of one pattern for one host. `hosts`: how many there are; on one, no NIC is used.
 ChannelGraph searchHost(const TopologyPaths& paths, const std::vector<int>& seats, ChannelPattern pattern,
                         const SearchRules& rules, int hosts);
 
-/// Never throws for a valid cluster: where nothing is found, the order of the seats at 0.1 GB/s, as NCCL
-/// does.
+/// Never throws for a valid cluster: where there is no way, the order of the seats at 0.1 GB/s, as NCCL does.
 SearchResult searchCluster(const Cluster& cluster, const SearchRules& rules);
 
 /// The second half of it: from what was found for each shape, or read from a graph file, to channels through

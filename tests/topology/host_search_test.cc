@@ -310,18 +310,29 @@ TEST(HostSearch, AllRanksFindTheSame) {
   for (std::future<ChannelGraph>& graph : there) EXPECT_EQ(graph.get(), here);
 }
 
-TEST(HostSearch, GpusWithoutAWayGetTheLastResort) {
-  Topology topology;
-  topology.nodes = {{.kind = TopologyKind::numa_node},
-                    {.kind = TopologyKind::gpu, .parent = 0, .bus_id = "0000:01:00.0"}};
-  // 65 ranks cannot be on 65 GPUs of one NUMA node, as far as the search goes.
-  for (int i = 2; i <= 65; ++i) {
-    topology.nodes.push_back(
-        {.kind = TopologyKind::gpu, .parent = 0, .bus_id = fmt::format("{:04x}:00:00.0", i)});
-  }
-  const ChannelGraph rings = search(topology, topology.all(TopologyKind::gpu), 1);
+// 65 GPUs at one AMD CPU are too many to search: they keep their order, at what their links of 24 GB/s carry.
+TEST(HostSearch, TooManyGpusKeepTheirOrder) {
+  test::HostBuilder host;
+  const int numa = host.numaNode("AuthenticAMD", 25, 1);
+  for (int i = 0; i < 65; ++i) host.gpu(numa, test::kGen4x16, 80);
+  const std::vector<int> gpus = host.topology.all(TopologyKind::gpu);
+  const ChannelGraph rings = search(host.topology, gpus, 1);
   ASSERT_EQ(rings.channels.size(), 1u);
   EXPECT_TRUE(test::holdsEachOnce(rings.channels[0].order, 65));
+  EXPECT_NEAR(rings.intra_gbytes_per_s, 24, kRounding);
+  EXPECT_EQ(rings.intra_class, PathClass::phb);
+  expectValid(host.topology, gpus, rings);
+  const auto reasons = searchCluster(test::clusterOf(host.topology, TopologyKind::gpu, 1), {}).reasons;
+  EXPECT_NE(reasons.at(1).find("not searched: ranks are in 65 places, more than 64"), std::string::npos);
+}
+
+// No NVLink, and places that nobody knows how to pass between.
+TEST(HostSearch, GpusWithoutAWayGetTheLastResort) {
+  Topology topology;
+  topology.nodes = {{.kind = TopologyKind::gpu, .bus_id = "0000:01:00.0"},
+                    {.kind = TopologyKind::gpu, .bus_id = "0000:02:00.0"}};
+  const ChannelGraph rings = search(topology, {0, 1}, 1);
+  ASSERT_EQ(rings.channels.size(), 1u);
   EXPECT_NEAR(rings.intra_gbytes_per_s, 0.1, kRounding);
 }
 
