@@ -10,6 +10,7 @@
 #include <iterator>
 #include <utility>
 
+#include "runtime/topology/bandwidths.h"
 #include "runtime/topology/file_error.h"
 #include "runtime/topology/graph_xml.h"
 #include "tutti/error.h"
@@ -154,9 +155,11 @@ std::vector<std::string> describeRings(const Cluster& cluster, const SearchResul
     lines.push_back(
         fmt::format("Channel {:02}/{:02} : {}", c, channels, fmt::join(found.channels[c].ring, " ")));
   }
-  std::string text =
-      fmt::format("{} channel(s), {:.1f} GB/s each inside hosts", channels, found.intra_gbytes_per_s);
-  if (cluster.hosts.size() > 1) text += fmt::format(", {:.1f} GB/s between them", found.inter_gbytes_per_s);
+  std::string text = fmt::format("{} channel(s), ", channels);
+  const bool is_limited = found.intra_gbytes_per_s < kLocalGBytes;  // what stays in one place passes no link
+  text += is_limited ? fmt::format("{:.4g} GB/s each inside hosts", found.intra_gbytes_per_s)
+                     : "no link inside hosts limits them";
+  if (cluster.hosts.size() > 1) text += fmt::format(", {:.4g} GB/s between them", found.inter_gbytes_per_s);
   for (const std::string& reason : found.reasons) text += "; " + reason;
   lines.push_back(std::move(text));
   return lines;

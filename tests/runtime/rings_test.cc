@@ -153,6 +153,15 @@ TEST(Rings, TheyAreToldAsNcclTellsThem) {
   EXPECT_NE(lines.back().find("GB/s each inside hosts"), std::string::npos) << lines.back();
 }
 
+TEST(Rings, RanksOfOnePlaceHaveNoSpeedOfLinks) {
+  const Cluster cluster = dealt(1);
+  SearchResult found = searchCluster(cluster, {});
+  found.intra_gbytes_per_s = 5000;  // NCCL's number for it
+  const std::string line = describeRings(cluster, found).back();
+  EXPECT_NE(line.find("no link inside hosts limits them"), std::string::npos) << line;
+  EXPECT_EQ(line.find("5000"), std::string::npos) << line;
+}
+
 class RingFiles : public testing::Test {
  protected:
   GraphFile dumped(const Cluster& cluster, const SearchResult& found) const {
