@@ -136,8 +136,6 @@ ParsedOptions parseOptions(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     options.command = commandOf(app.remaining());
-    if (bind_option->count() > 0 && bind.empty())
-      throw CLI::ValidationError("--bind", "is empty; expected core, cache or numa");
     if (hosts > options.ranks) {
       throw CLI::ValidationError("--hosts", fmt::format("{} hosts are more than {} rank{}", hosts,
                                                         options.ranks, options.ranks == 1 ? "" : "s"));
