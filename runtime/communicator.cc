@@ -178,19 +178,6 @@ void Communicator::validate(const Task& task) const {
                                               "ncclCommDestroy and ncclCommAbort may follow it",
                                               rank_, nranks_));
   }
-  if (task.kind == Task::Kind::send && hasEnded(task.peer)) {
-    throw Error(ncclRemoteError,
-                fmt::format("rank {} of {}: {} receives nothing any more: it destroyed its communicator, or "
-                            "its process has ended",
-                            rank_, nranks_, describe(wiring_.peers[static_cast<std::size_t>(task.peer)])));
-  }
-}
-
-bool Communicator::hasEnded(int rank) const {
-  if (wiring_.board[rank].state.load(std::memory_order_acquire) == RankStatus::State::left) return true;
-  if (wiring_.control != nullptr && wiring_.control->isLost(rank)) return true;
-  return knows_of_death_.load(std::memory_order_relaxed) &&
-         wiring_.watch->dead()[static_cast<std::size_t>(rank)];
 }
 
 bool Communicator::carryOut(const Task& task, WaitScheduler* scheduler, Caller caller) noexcept {
@@ -341,7 +328,6 @@ ncclResult_t Communicator::asyncError() const {
   if (isFinalized()) return ncclSuccess;
   const auto failure = failureOfPeers(wiring_, rank_);
   if (!failure) return ncclSuccess;
-  knows_of_death_.store(true, std::memory_order_relaxed);
   if (gpu_work_ != nullptr) gpu_work_->noteLostOthers();
   process_.setLastError(fmt::format("rank {} of {}: {}", rank_, nranks_, failure->what()));
   return failure->code();

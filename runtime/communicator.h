@@ -201,9 +201,6 @@ class Communicator final : public EndsWithProcess {
   GpuTask gpuCollective(const Task& task);
   GpuTask gpuTransfer(const Task& task);
   void requireReach(const Task& task) const;
-  /// Whether the rank has left or is known to have ended. That of a process of this host costs a system call,
-  /// so it is asked only after ncclCommGetAsyncError has found one.
-  bool hasEnded(int rank) const;
   void requireSound(bool is_collective);
   bool finishGpu(std::chrono::milliseconds limit);
   bool endGpu(std::chrono::milliseconds limit);
@@ -248,7 +245,6 @@ class Communicator final : public EndsWithProcess {
   std::atomic<int> inside_{0};  ///< threads that carry out queued tasks
   std::atomic<bool> finalized_{false};
   std::atomic<bool> revoked_{false};
-  mutable std::atomic<bool> knows_of_death_{false};
   std::atomic<bool> ended_operations_{false};  ///< its fault is its own doing
   std::atomic<bool> aborted_{false};
   std::atomic<bool> published_{false};

@@ -58,7 +58,8 @@ void Communicator::drainNetwork(std::chrono::milliseconds limit) {
   using std::chrono::steady_clock;
   const auto end = steady_clock::now() + limit;
   const auto receives = [this](const PeerInfo& peer) {
-    return !std::ranges::binary_search(wiring_.locals, peer.rank) && !hasEnded(peer.rank);
+    return !std::ranges::binary_search(wiring_.locals, peer.rank) && !wiring_.control->isLost(peer.rank) &&
+           wiring_.board[peer.rank].state.load(std::memory_order_acquire) != RankStatus::State::left;
   };
   while (!fault_.tripped() && !wiring_.network->drain(steady_clock::now() + std::chrono::milliseconds(100))) {
     if (std::ranges::none_of(wiring_.peers, receives)) {
