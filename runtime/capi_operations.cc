@@ -57,17 +57,6 @@ tutti::Placement placeOf(const char* function, const Communicator& communicator,
   return {.host = streamOf(function, stream)};
 }
 
-/// For a validated task. Where all operations have been ended since, that is said, not who has the
-/// communicator.
-tutti::Occupancy occupy(Communicator& communicator, const Task& task) {
-  try {
-    return communicator.occupy();
-  } catch (const Error&) {
-    communicator.validate(task);
-    throw;
-  }
-}
-
 /// Launches a validated task, or records it if the thread is in a group.
 void launchOrRecord(const std::shared_ptr<Communicator>& communicator, const Task& task,
                     const tutti::Placement& place) {
@@ -77,7 +66,7 @@ void launchOrRecord(const std::shared_ptr<Communicator>& communicator, const Tas
   Group& group = Group::ofThisThread();
   if (group.isOpen()) return group.add(communicator, task, place);
   if (place.host == nullptr && !is_to_self && !communicator->isOnGpu()) {
-    const auto occupancy = occupy(*communicator, task);
+    const auto occupancy = communicator->occupy();
     if (!communicator->turns().pending()) return launchInline(*communicator, task);
   }
   const auto batch = std::make_shared<tutti::Batch>();

@@ -81,14 +81,6 @@ Settings completed(Settings settings, bool on_gpu) {
 
 }  // namespace
 
-Occupancy::Occupancy(std::atomic<bool>& busy) : busy_(&busy) {
-  if (busy.exchange(true, std::memory_order_acq_rel)) {
-    throw Error(ncclInvalidUsage,
-                "two threads called operations on one communicator at once. Use one thread, or one "
-                "communicator each");
-  }
-}
-
 Communicator::Communicator(Process& process, Settings settings, const Membership& membership,
                            Accelerator* gpus)
     : process_(process),
@@ -178,6 +170,23 @@ void Communicator::validate(const Task& task) const {
                                               "ncclCommDestroy and ncclCommAbort may follow it",
                                               rank_, nranks_));
   }
+}
+
+Occupancy Communicator::occupy(std::chrono::milliseconds patience) {
+  constexpr std::chrono::microseconds kPause{100};
+  for (std::chrono::microseconds waited{}; busy_.exchange(true, std::memory_order_acq_rel);
+       waited += kPause) {
+    if (waited < patience) {
+      std::this_thread::sleep_for(kPause);
+      continue;
+    }
+    if (fault_.tripped()) throw faultError();
+    throw Error(ncclInvalidUsage,
+                fmt::format("rank {} of {}: two threads called operations on one communicator at once. Use "
+                            "one thread, or one communicator each",
+                            rank_, nranks_));
+  }
+  return Occupancy(busy_);
 }
 
 bool Communicator::carryOut(const Task& task, WaitScheduler* scheduler, Caller caller) noexcept {

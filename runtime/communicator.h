@@ -37,10 +37,11 @@
 
 namespace tutti {
 
-/// Marks a communicator as in use by one thread for issuing operations.
+/// Marks a communicator as in use by one thread for issuing operations, as long as it lives.
 class Occupancy {
  public:
-  explicit Occupancy(std::atomic<bool>& busy);
+  /// Of one that the caller has marked.
+  explicit Occupancy(std::atomic<bool>& busy) : busy_(&busy) {}
   Occupancy(Occupancy&& other) noexcept : busy_(std::exchange(other.busy_, nullptr)) {}
   Occupancy(const Occupancy&) = delete;
   Occupancy& operator=(const Occupancy&) = delete;
@@ -181,8 +182,9 @@ class Communicator final : public EndsWithProcess {
   const RedOps& redOps() const { return red_ops_; }
 
   /// Held by a thread while it issues operations, and while it is inside one that it waits for. Throws
-  /// Error(ncclInvalidUsage) when another thread holds it.
-  Occupancy occupy() { return Occupancy(busy_); }
+  /// Error(ncclInvalidUsage) when another thread holds it for longer than `patience`, or the fault that has
+  /// ended all operations meanwhile.
+  Occupancy occupy(std::chrono::milliseconds patience = {});
   bool busy() const { return busy_.load(std::memory_order_acquire); }
 
   /// Held by the thread that carries out queued tasks.

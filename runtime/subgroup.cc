@@ -6,7 +6,6 @@
 #include <chrono>
 #include <memory>
 #include <numeric>
-#include <thread>
 #include <utility>
 
 #include "runtime/bootstrap/bootstrap.h"
@@ -80,20 +79,6 @@ std::optional<Membership> vote(Communicator& parent, const Vote& wish, const ncc
                     .check = checkOf(parent, kSplit, group)};
 }
 
-/// An operation of another thread that is issued while NCCL_SHRINK_ABORT ends all of them fails at once, but
-/// has the communicator until then.
-Occupancy occupyAfterOthers(Communicator& parent) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-  for (;;) {
-    try {
-      return parent.occupy();
-    } catch (const Error&) {
-      if (std::chrono::steady_clock::now() >= end) throw;
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-}
-
 }  // namespace
 
 std::optional<Membership> splitMembership(Communicator& parent, int color, int key) {
@@ -143,7 +128,9 @@ std::vector<int> survivorsOf(const Communicator& parent, const int* excluded, in
 }
 
 Membership shrinkMembership(Communicator& parent, const std::vector<int>& survivors) {
-  const Occupancy occupancy = occupyAfterOthers(parent);
+  // An operation that another thread issues while NCCL_SHRINK_ABORT ends all fails at once, but has it until
+  // then.
+  const Occupancy occupancy = parent.occupy(std::chrono::seconds(1));
   Meetings& meetings = parent.meetings();
   meetings.begin(Attendance::Call::shrink, survivors);
   // Until all have joined: they meet only there.
