@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "runtime/core/cpu_affinity.h"
 #include "runtime/cpu_binding.h"
 #include "runtime/topology/notation.h"
 #include "tutti/error.h"

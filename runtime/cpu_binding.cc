@@ -1,41 +1,16 @@
 #include "runtime/cpu_binding.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <iterator>
 #include <utility>
 
+#include "runtime/core/cpu_affinity.h"
+
 namespace tutti {
-namespace {
-
-// One cpu_set_t ends at 1024 CPUs; Linux knows up to 8192.
-using CpuSet = std::array<cpu_set_t, 8>;
-constexpr int kMostCpus = CPU_SETSIZE * 8;
-
-bool bindThread(const std::vector<int>& cpus) noexcept {
-  CpuSet set{};
-  for (const int cpu : cpus) {
-    if (cpu < kMostCpus) CPU_SET_S(static_cast<std::size_t>(cpu), sizeof(set), set.data());
-  }
-  return ::sched_setaffinity(0, sizeof(set), set.data()) == 0;
-}
-
-}  // namespace
-
-std::vector<int> allowedCpus() {
-  CpuSet set{};
-  std::vector<int> cpus;
-  if (::sched_getaffinity(0, sizeof(set), set.data()) != 0) return cpus;
-  for (int cpu = 0; cpu < kMostCpus; ++cpu) {
-    if (CPU_ISSET_S(static_cast<std::size_t>(cpu), sizeof(set), set.data())) cpus.push_back(cpu);
-  }
-  return cpus;
-}
 
 std::vector<int> cpusNear(const Topology& topology, int seat, const std::vector<int>& allowed,
                           bool ignores_affinity) {

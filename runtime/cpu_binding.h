@@ -11,9 +11,6 @@
 
 namespace tutti {
 
-/// The CPUs that the calling thread may run on, ascending; empty where the system does not tell.
-std::vector<int> allowedCpus();
-
 /// The CPUs of the NUMA node that `seat` (a node of the topology) hangs at, of those that are `allowed`, or
 /// with `ignores_affinity` all. Empty where nothing would be gained, or nothing is known: the node is a
 /// guess, its CPUs are not known, none of them is allowed, or no others are. A seat that is a NUMA node

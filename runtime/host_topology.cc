@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <system_error>
 
+#include "runtime/core/system_files.h"
 #include "runtime/topology/discovery.h"
 #include "runtime/topology/hwloc_xml.h"
 #include "runtime/topology/nccl_xml.h"
@@ -23,10 +23,7 @@ constexpr const char* kOfVirtualMachines = "/var/run/nvidia-topologyd/virtualTop
 
 /// CPUs of this machine; empty: it does not tell.
 std::vector<int> presentCpus() {
-  std::ifstream file("/sys/devices/system/cpu/present");
-  std::string text;
-  std::getline(file, text);
-  return cpusOfList(text).value_or(std::vector<int>());
+  return numbersOfList(firstLine("/sys/devices/system/cpu/present"));
 }
 
 void warnOfForeignCpus(const std::string& path, const Topology& topology, Log& log) {

@@ -29,6 +29,7 @@
 
 #include "kernels/host/combine.h"
 #include "nccl.h"
+#include "runtime/core/cpu_affinity.h"
 #include "runtime/cpu_binding.h"
 #include "runtime/topology/discovery.h"
 #include "runtime/topology/prediction.h"

@@ -1,5 +1,6 @@
 // Where a rank's memory and threads belong, and that a thread which was bound is let go.
 #include "runtime/cpu_binding.h"
+#include "runtime/core/cpu_affinity.h"
 
 #include <gtest/gtest.h>
 

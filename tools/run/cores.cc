@@ -1,25 +1,17 @@
 #include "tools/run/cores.h"
 
-#include <sched.h>
-
 #include <algorithm>
-#include <array>
 #include <map>
 #include <string>
 #include <string_view>
 #include <tuple>
 
 #include "runtime/core/system_files.h"
-#include "tools/run/unique_fd.h"
 
 namespace tutti::run {
 namespace {
 
 namespace fs = std::filesystem;
-
-// One cpu_set_t ends at 1024 CPUs; Linux knows up to 8192.
-using CoreSet = std::array<cpu_set_t, 8>;
-constexpr int kMaxCores = CPU_SETSIZE * 8;
 
 /// Where a CPU is, in numbers that are equal where the part is the same, and follow the CPUs' numbers.
 struct CpuPlace {
@@ -28,7 +20,7 @@ struct CpuPlace {
   int cache = 0;  ///< the first CPU of the last-level cache
 };
 
-std::vector<int> cpusIn(const fs::path& file) { return numbersOfList(firstLine(file), kMaxCores - 1); }
+std::vector<int> cpusIn(const fs::path& file) { return numbersOfList(firstLine(file)); }
 
 int nodeOf(const fs::path& cpu) {
   for (const fs::path& entry : entriesOf(cpu)) {
@@ -73,16 +65,6 @@ std::vector<std::vector<int>> inBlocks(const std::vector<std::vector<int>>& part
 
 }  // namespace
 
-std::vector<int> allowedCores() {
-  CoreSet set{};
-  if (::sched_getaffinity(0, sizeof(set), set.data()) != 0) throw systemError("sched_getaffinity");
-  std::vector<int> result;
-  for (int core = 0; core < kMaxCores; ++core) {
-    if (CPU_ISSET_S(static_cast<std::size_t>(core), sizeof(set), set.data())) result.push_back(core);
-  }
-  return result;
-}
-
 std::vector<std::vector<int>> coresOfRanks(BindTo to, int ranks, const std::vector<int>& cpus,
                                            const fs::path& system) {
   using Key = std::tuple<int, int, int>;
@@ -107,12 +89,6 @@ std::vector<std::vector<int>> coresOfRanks(BindTo to, int ranks, const std::vect
     result.push_back(parts[rank % parts.size()]);
   }
   return result;
-}
-
-bool bindToCores(std::span<const int> cores) noexcept {
-  CoreSet set{};
-  for (const int core : cores) CPU_SET_S(static_cast<std::size_t>(core), sizeof(set), set.data());
-  return ::sched_setaffinity(0, sizeof(set), set.data()) == 0;
 }
 
 }  // namespace tutti::run

@@ -1,8 +1,7 @@
-// The cores that this process may use, and which of them each rank gets.
+// Which of the cores that this process may use each rank gets.
 #pragma once
 
 #include <filesystem>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -15,17 +14,11 @@ enum class BindTo {
   numa,   ///< those of a NUMA node
 };
 
-/// Logical CPUs of the affinity mask, ascending. Throws std::system_error.
-std::vector<int> allowedCores();
-
 /// For each rank the CPUs that it is bound to. Ranks that follow each other share caches and NUMA nodes as
 /// far as they go: cores are taken cache by cache, the second threads of cores after all first ones; larger
 /// parts are divided into blocks of ranks. What the system does not tell counts as one part. `cpus`: not
 /// empty. `system`: /sys/devices/system.
 std::vector<std::vector<int>> coresOfRanks(BindTo to, int ranks, const std::vector<int>& cpus,
                                            const std::filesystem::path& system = "/sys/devices/system");
-
-/// Binds the calling process. False with errno. Async-signal-safe.
-bool bindToCores(std::span<const int> cores) noexcept;
 
 }  // namespace tutti::run

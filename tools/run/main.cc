@@ -6,6 +6,7 @@
 #include <exception>
 #include <string>
 
+#include "runtime/core/cpu_affinity.h"
 #include "runtime/core/environment.h"
 #include "tools/run/cores.h"
 #include "tools/run/cuda_program.h"
@@ -47,7 +48,8 @@ int launch(const Options& options) {
                   .id_file = {},
                   .cores = {}};
   if (options.bind) {
-    const auto cores = allowedCores();
+    const auto cores = allowedCpus();
+    if (cores.empty()) throw systemError("sched_getaffinity");
     plan.cores = coresOfRanks(*options.bind, options.ranks, cores);
     if (options.bind == BindTo::core && static_cast<std::size_t>(options.ranks) > cores.size()) {
       fmt::print(stderr, "tutti-run: --bind: {} ranks share {} core{}\n", options.ranks, cores.size(),

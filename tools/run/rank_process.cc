@@ -13,6 +13,7 @@
 #include <map>
 #include <string_view>
 
+#include "runtime/core/cpu_affinity.h"
 #include "tools/run/cores.h"
 #include "tools/run/find_program.h"
 #include "tools/run/placement.h"
@@ -59,7 +60,7 @@ struct Child {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail(child, "prctl");
   if (::getppid() != child.launcher) ::_exit(1);  // it died before prctl could tell us
   if (::setpgid(0, 0) != 0) fail(child, "setpgid");
-  if (!child.cores.empty() && !bindToCores(child.cores)) fail(child, "sched_setaffinity");
+  if (!child.cores.empty() && !bindThread(child.cores)) fail(child, "sched_setaffinity");
   if (::dup2(child.in, STDIN_FILENO) < 0 || ::dup2(child.out, STDOUT_FILENO) < 0 ||
       ::dup2(child.err, STDERR_FILENO) < 0) {
     fail(child, "dup2");
