@@ -26,9 +26,7 @@ SearchRules searchRules(const TopologyRules& rules) {
   SearchRules result;
   if (rules.p2p_level) result.p2p_level = *rules.p2p_level;
   if (rules.rdma_level) result.rdma_level = *rules.rdma_level;
-  static_assert(static_cast<int>(SearchRules::CrossNic::automatic) ==
-                static_cast<int>(TopologyRules::CrossNic::automatic));
-  result.cross_nic = static_cast<SearchRules::CrossNic>(rules.cross_nic);
+  result.cross_nic = rules.cross_nic;
   if (rules.most_channels != 0) {
     result.most_channels = std::min(result.most_channels, static_cast<int>(rules.most_channels));
   }

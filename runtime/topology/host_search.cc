@@ -110,8 +110,7 @@ void setSpeeds(ChannelGraph& graph, const TopologyPaths& paths, const ChannelUse
       graph.intra_gbytes_per_s > speed * (1 + kSame) ? speed : raised(uses.to_ports, uses.inside);
 }
 
-/// Several channels in the place of each, where one would be too fast for a block of threads, or where more
-/// are wanted.
+/// Several channels in the place of each, where one would be too fast for a block of threads.
 void divide(ChannelGraph& graph, double most_per_channel, const SearchRules& rules) {
   const int count = static_cast<int>(graph.channels.size());
   int parts = 1;
@@ -119,7 +118,6 @@ void divide(ChannelGraph& graph, double most_per_channel, const SearchRules& rul
     const double speed = std::min(graph.intra_gbytes_per_s, graph.inter_gbytes_per_s);
     parts = static_cast<int>(std::ceil(speed / most_per_channel * (1 - kSame)));
   }
-  parts = std::max(parts, (rules.least_channels + count - 1) / count);
   parts = std::clamp(parts, 1, std::max(1, rules.most_channels / count));
   const std::vector<HostChannel> once = graph.channels;
   for (int part = 1; part < parts; ++part) {
@@ -165,7 +163,7 @@ ChannelGraph lastResort(const HostProblem& host, const TopologyPaths& paths, con
   }
   const bool has_ports = !host.problem.ports.empty();
   if (has_ports) channel.net_in = channel.net_out = host.problem.ports.front();
-  graph.channels.assign(at(std::max(1, rules.least_channels)), channel);
+  graph.channels.assign(1, channel);
   if (seats.empty()) return graph;
   setClasses(graph, paths, seats, rules);
   if (std::max(graph.intra_class, graph.inter_class) >= PathClass::net) return graph;

@@ -40,7 +40,6 @@ std::size_t fewestChannels(const std::vector<ChannelGraph>& rings) {
 /// faster ones.
 void agreeOnChannels(const Cluster& cluster, SearchRules rules, std::vector<ChannelGraph>& rings) {
   rules.most_channels = static_cast<int>(fewestChannels(rings));
-  rules.least_channels = std::min(rules.least_channels, rules.most_channels);
   const auto fewest = static_cast<std::size_t>(rules.most_channels);
   for (std::size_t s = 0; s < rings.size(); ++s) {
     if (rings[s].channels.size() == fewest) continue;

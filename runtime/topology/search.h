@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/core/topology.h"
+#include "runtime/core/topology_rules.h"
 #include "runtime/topology/paths.h"
 
 namespace tutti {
@@ -34,13 +35,12 @@ struct Cluster {
   const Host& hostOf(int rank) const;
 };
 
-/// NCCL_P2P_LEVEL, NCCL_NET_GDR_LEVEL, NCCL_CROSS_NIC, NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS.
+/// NCCL_P2P_LEVEL, NCCL_NET_GDR_LEVEL, NCCL_CROSS_NIC and NCCL_MAX_NCHANNELS.
 struct SearchRules {
-  enum class CrossNic : std::uint8_t { no, yes, automatic };
+  using CrossNic = TopologyRules::CrossNic;
   PathClass p2p_level = PathClass::sys;      ///< between GPUs, the worst class that goes directly
   PathClass rdma_level = PathClass::sys;     ///< from a NIC to a GPU, the same; as far as the library goes
   CrossNic cross_nic = CrossNic::automatic;  ///< may a ring leave a host by another NIC than it came in by
-  int least_channels = 1;
   int most_channels = 32;
   bool with_trees = true;  ///< false: rings only
 };

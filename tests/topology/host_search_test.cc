@@ -122,17 +122,13 @@ TEST(HostSearch, RanksOfOneNumaNodeAreNeighbours) {
   EXPECT_NEAR(rings.intra_gbytes_per_s, 10, kRounding);
 }
 
-TEST(HostSearch, LeastAndMostChannels) {
+TEST(HostSearch, MostChannels) {
   const Topology topology = test::cubeMesh8();
   const std::vector<int> gpus = topology.all(TopologyKind::gpu);
   // One of the double links: 40 GB/s, which is two of 20; but only one is allowed.
   const ChannelGraph one = search(topology, gpus, 1, ChannelPattern::ring, {.most_channels = 1});
   EXPECT_EQ(one.channels.size(), 1u);
   EXPECT_NEAR(one.intra_gbytes_per_s, 40, kRounding);
-  const ChannelGraph many = search(topology, gpus, 1, ChannelPattern::ring, {.least_channels = 9});
-  EXPECT_EQ(many.channels.size(), 12u);
-  EXPECT_NEAR(totalOf(many), 120, kRounding);
-  expectValid(topology, gpus, many);
 }
 
 // Without P2P everything between GPUs goes through memory: into a GPU of the mesh by its 24 GB/s of PCI.
