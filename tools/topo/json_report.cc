@@ -16,24 +16,6 @@ using Json = nlohmann::ordered_json;
 Json nodeNumber(int node) { return node == kNoNode ? Json() : Json(node); }
 Json known(double value) { return value > 0 ? Json(value) : Json(); }
 
-const char* nameOf(TopologyKind kind) {
-  switch (kind) {
-    case TopologyKind::numa_node:
-      return "numa_node";
-    case TopologyKind::pci_bridge:
-      return "pci_bridge";
-    case TopologyKind::gpu:
-      return "gpu";
-    case TopologyKind::nvswitch:
-      return "nvswitch";
-    case TopologyKind::nic:
-      return "nic";
-    case TopologyKind::net:
-      return "port";
-  }
-  return "";
-}
-
 Json linkJson(const TopologyPaths& paths, int node) {
   const PciLink& link = nodeAt(paths.topology(), node).link;
   return {{"gtransfers_per_s", known(link.gtransfers_per_s)},
@@ -70,7 +52,7 @@ Json netJson(const NetDetails& net) {
 
 Json nodeJson(const TopologyPaths& paths, int node) {
   const TopologyNode& it = nodeAt(paths.topology(), node);
-  Json json{{"kind", nameOf(it.kind)},
+  Json json{{"kind", wordOf(it.kind)},
             {"label", shortLabel(paths.topology(), node)},
             {"parent", nodeNumber(it.parent)}};
   if (!it.bus_id.empty()) {

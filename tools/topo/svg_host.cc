@@ -15,24 +15,6 @@ constexpr double kFont = 12;
 constexpr double kSmallFont = 10.5;
 constexpr double kInside = 8;  // what text leaves free of a box's width
 
-const char* classOf(TopologyKind kind) {
-  switch (kind) {
-    case TopologyKind::numa_node:
-      return "numa";
-    case TopologyKind::pci_bridge:
-      return "bridge";
-    case TopologyKind::gpu:
-      return "gpu";
-    case TopologyKind::nvswitch:
-      return "nvswitch";
-    case TopologyKind::nic:
-      return "nic";
-    case TopologyKind::net:
-      return "port";
-  }
-  return "";
-}
-
 /// The first line is the name.
 std::vector<std::string> linesOf(const TopologyPaths& paths, int node) {
   const Topology& topology = paths.topology();
@@ -74,7 +56,7 @@ void drawNode(Canvas& canvas, const TopologyPaths& paths, const PlacedNode& plac
   std::string title = topology.label(placed.node);
   if (const std::string details = detailsOf(paths, placed.node); !details.empty()) title += ": " + details;
   group.title(title);
-  group.rectangle(box, classOf(kind), 3);
+  group.rectangle(box, wordOf(kind), 3);
   const std::vector<std::string> lines = linesOf(paths, placed.node);
   // Centred as a block: letters stand about a third of their size above the middle of their line.
   double y = box.y + box.height / 2 - kLine * (static_cast<double>(lines.size()) - 1) / 2 + kFont / 3;

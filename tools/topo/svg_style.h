@@ -24,8 +24,8 @@ text { font: 12px "Helvetica Neue", Helvetica, Arial, "Liberation Sans", "DejaVu
 .paper { fill: var(--paper); }
 .host { fill: none; stroke: var(--edge); }
 .frame { fill: var(--frame); stroke: var(--edge); }
-.numa { fill: var(--cpu); stroke: var(--cpu-edge); }
-.bridge { fill: var(--bridge); stroke: var(--pci); }
+.numa_node { fill: var(--cpu); stroke: var(--cpu-edge); }
+.pci_bridge { fill: var(--bridge); stroke: var(--pci); }
 .gpu { fill: var(--gpu); stroke: var(--nvlink); stroke-width: 1.4; }
 .nic, .port { fill: var(--nic); stroke: var(--net); }
 .nvswitch { fill: var(--switch); stroke: var(--nvlink); }

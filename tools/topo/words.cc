@@ -124,4 +124,22 @@ std::string shortLabel(const Topology& topology, int node) {
   return "PCI switch " + it.bus_id;
 }
 
+const char* wordOf(TopologyKind kind) {
+  switch (kind) {
+    case TopologyKind::numa_node:
+      return "numa_node";
+    case TopologyKind::pci_bridge:
+      return "pci_bridge";
+    case TopologyKind::gpu:
+      return "gpu";
+    case TopologyKind::nvswitch:
+      return "nvswitch";
+    case TopologyKind::nic:
+      return "nic";
+    case TopologyKind::net:
+      return "port";
+  }
+  return "";
+}
+
 }  // namespace tutti::topo

@@ -49,6 +49,8 @@ std::vector<NvlinkSum> nvlinksOf(const TopologyPaths& paths, int node);
 
 /// The GPUs in the order of their CUDA numbers, those without a number behind.
 std::vector<int> gpusInOrder(const Topology& topology);
+/// For programs: a JSON value, a CSS class: "numa_node".
+const char* wordOf(TopologyKind kind);
 /// "GPU 3": by CUDA's number, or else the place among the GPUs.
 std::string shortLabel(const Topology& topology, int node);
 
