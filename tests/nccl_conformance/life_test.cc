@@ -101,14 +101,18 @@ TEST_P(Life, FinalizedThenDestroyed) {
   });
 }
 
+ncclComm_t madeInBackground(int nranks, const ncclUniqueId& id, int rank) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t comm = nullptr;
+  checkBackground(ncclCommInitRankConfig(&comm, nranks, id, rank, &config), comm, "ncclCommInitRankConfig");
+  return comm;
+}
+
 TEST_P(Life, MadeAndEndedInTheBackground) {
   const ncclUniqueId id = newId();
   runThreads(GetParam(), [&](int rank) {
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    ncclComm_t comm = nullptr;
-    checkBackground(ncclCommInitRankConfig(&comm, GetParam(), id, rank, &config), comm,
-                    "ncclCommInitRankConfig");
+    ncclComm_t comm = madeInBackground(GetParam(), id, rank);
     {
       const Stream stream;
       const Call sum{.type = &kTypes[6], .count = 40};
@@ -135,11 +139,7 @@ TEST_P(Life, SplitAndDestroyedInOneGroup) {
   if (!isTutti()) GTEST_SKIP() << "NCCL does both at once";
   const ncclUniqueId id = newId();
   runThreads(GetParam(), [&](int rank) {
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    ncclComm_t comm = nullptr;
-    checkBackground(ncclCommInitRankConfig(&comm, GetParam(), id, rank, &config), comm,
-                    "ncclCommInitRankConfig");
+    ncclComm_t comm = madeInBackground(GetParam(), id, rank);
     ncclComm_t child = nullptr;
     CHECK_NCCL(ncclGroupStart());
     CHECK_NCCL(ncclCommSplit(comm, 0, 0, &child, nullptr));
