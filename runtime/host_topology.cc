@@ -22,9 +22,7 @@ namespace {
 constexpr const char* kOfVirtualMachines = "/var/run/nvidia-topologyd/virtualTopology.xml";
 
 /// CPUs of this machine; empty: it does not tell.
-std::vector<int> presentCpus() {
-  return numbersOfList(firstLine("/sys/devices/system/cpu/present"));
-}
+std::vector<int> presentCpus() { return numbersOfList(firstLine("/sys/devices/system/cpu/present")); }
 
 void warnOfForeignCpus(const std::string& path, const Topology& topology, Log& log) {
   const std::vector<int> present = presentCpus();
