@@ -196,7 +196,10 @@ void CommHandle::requireMade() const {
 ncclResult_t CommHandle::asyncError() const {
   const State state = state_.load(std::memory_order_acquire);
   if (state <= State::starting) return ncclInProgress;
-  if (state == State::failed) return error_->code();
+  if (state == State::failed) {
+    Process::instance().setLastError(error_->what());
+    return error_->code();
+  }
   if (const ncclResult_t failure = communicator_->asyncError(); failure != ncclSuccess) return failure;
   return isInBackground() || isFinalizing() ? ncclInProgress : ncclSuccess;
 }

@@ -20,6 +20,8 @@ namespace {
 
 constexpr std::size_t kMaxErrorText = 1023;
 
+thread_local std::string last_error_of_thread;
+
 }  // namespace
 
 Process& Process::instance() {
@@ -139,11 +141,13 @@ void Process::forget(EndsWithProcess& object) {
 }
 
 void Process::setLastError(const std::string& message) {
+  last_error_of_thread = message.substr(0, kMaxErrorText);
   const std::scoped_lock lock(mutex_);
-  last_error_ = message.substr(0, kMaxErrorText);
+  last_error_ = last_error_of_thread;
 }
 
 std::string Process::lastError() {
+  if (!last_error_of_thread.empty()) return last_error_of_thread;
   const std::scoped_lock lock(mutex_);
   return last_error_;
 }

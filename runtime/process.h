@@ -67,7 +67,7 @@ class Process {
   /// Random, names this process among all ranks; another one after fork().
   std::array<std::uint8_t, 16> token();
 
-  /// Process-wide text of the last error, at most 1023 bytes.
+  /// Text of the last error that this thread was told of, else of the process; at most 1023 bytes.
   void setLastError(const std::string& message);
   std::string lastError();
 

@@ -202,8 +202,9 @@ ncclResult_t pncclGetVersion(int* version);
 const char* ncclGetErrorString(ncclResult_t result);
 const char* pncclGetErrorString(ncclResult_t result);
 
-/// Text of the last error of this process, never NULL, at most 1023 characters; valid until the calling
-/// thread asks again. `comm` is ignored and may be NULL.
+/// Text of the last error that a call of this thread returned, or ncclCommGetAsyncError told it; in a thread
+/// that has had none, of the last error of the process. Never NULL, at most 1023 characters; valid until the
+/// calling thread asks again. `comm` is ignored and may be NULL.
 const char* ncclGetLastError(ncclComm_t comm);
 const char* pncclGetLastError(ncclComm_t comm);
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "tests/harness/ranks.h"
 #include "tests/harness/refusals.h"
@@ -206,6 +207,18 @@ TEST(Api, Memory) {
                  "ncclMemAlloc: 18446744073709551615 bytes");
   EXPECT_EQ(std::string(ncclGetLastError(nullptr)).find("TUTTI_"), std::string::npos);
   EXPECT_EQ(memory, nullptr);
+}
+
+TEST(Api, ThreadsReadTheirOwnLastError) {
+  const auto fail = [](const char* words, const auto& call) {
+    EXPECT_REFUSED(ncclInvalidArgument, call(), words);
+  };
+  fail("version is NULL", [] { return ncclGetVersion(nullptr); });
+  std::thread([&] {
+    EXPECT_NE(lastError().find("version is NULL"), std::string::npos) << "of the process: " << lastError();
+    fail("uniqueId is NULL", [] { return ncclGetUniqueId(nullptr); });
+  }).join();
+  EXPECT_NE(lastError().find("version is NULL"), std::string::npos) << lastError();
 }
 
 std::size_t openDescriptors() {

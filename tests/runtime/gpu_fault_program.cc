@@ -165,7 +165,7 @@ bool succeeded(const FaultOutcome& outcome) { return outcome.code == ncclSuccess
 
 /// Where these fail, something else may serve: pinned memory of the host instead of a GPU's, which is opened
 /// and tried with them; no capture is there to be forgiven; the device is the current one anyway; or it was
-/// the Watcher, who comes back. The last ones give back what earlier communicators left.
+/// the Watcher, who comes back. The last ones look for and give back what earlier communicators left.
 const std::set<std::string> kDispensable{
     "cudaDeviceCanAccessPeer",
     "cudaDeviceEnablePeerAccess",
@@ -183,6 +183,7 @@ const std::set<std::string> kDispensable{
     "cudaFreeHost",
     "cudaHostUnregister",
     "cudaIpcCloseMemHandle",
+    "cudaEventQuery",
     "cudaEventDestroy",
     "cudaStreamDestroy",
 };
