@@ -60,6 +60,37 @@ std::size_t editDistance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+/// Of a file that may hold anything, for a message.
+std::string shown(std::string_view text) {
+  constexpr std::size_t kMost = 40;
+  std::string result(text.substr(0, kMost));
+  std::ranges::replace_if(
+      result, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text.size() > kMost ? result + "..." : result;
+}
+
+/// What is wrong with a line of a file that is neither empty nor a comment; "" for NAME=VALUE.
+std::string problemOf(std::string_view line) {
+  constexpr std::string_view kExpected = "expected NAME=VALUE, or # and a comment";
+  const std::size_t equals = line.find('=');
+  const std::string_view name = trimmed(line.substr(0, equals));
+  if (line.find('\0') != std::string_view::npos) return fmt::format("it has a zero byte; {}", kExpected);
+  if (equals == std::string_view::npos) return fmt::format("\"{}\" has no =; {}", shown(line), kExpected);
+  if (name.empty()) return fmt::format("there is no name before the =; {}", kExpected);
+  if (name.find_first_of(" \t") != std::string_view::npos)
+    return fmt::format("\"{}\" is no name, it has a space; {}", shown(name), kExpected);
+  if (isOurs(name)) return "";
+  const std::string_view meant = closestSetting(name);
+  return fmt::format("only names with NCCL_ or TUTTI_ before them are read from files; {}",
+                     meant.empty() ? fmt::format("set {} in the environment", shown(name))
+                                   : fmt::format("{} is none; did you mean {}?", shown(name), meant));
+}
+
+bool isQuoted(std::string_view value) {
+  return value.size() >= 2 && value.front() == value.back() &&
+         (value.front() == '"' || value.front() == '\'');
+}
+
 std::string_view withoutPrefix(std::string_view name) { return name.substr(name.find('_') + 1); }
 
 /// Nothing where it cannot be read, with errno set. Never waits, whatever kind of file it is.
@@ -121,15 +152,13 @@ void Environment::addFile(const std::string& path, std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
     ++number;
     if (line.empty() || line.starts_with('#')) continue;
-    const std::size_t equals = line.find('=');
-    const std::string_view name = trimmed(line.substr(0, equals));
-    const bool is_name = !name.empty() && name.find_first_of(" \t") == std::string_view::npos;
-    if (equals == std::string_view::npos || !is_name || line.find('\0') != std::string_view::npos) {
-      bad_lines_.push_back(
-          fmt::format("{} line {} is passed over: expected NAME=VALUE or # and a comment", path, number));
+    const std::string origin = fmt::format("{} line {}", path, number);
+    if (const std::string problem = problemOf(line); !problem.empty()) {
+      bad_lines_.push_back(fmt::format("{} is passed over: {}", origin, problem));
       continue;
     }
-    add(name, trimmed(line.substr(equals + 1)), fmt::format("{} line {}", path, number));
+    const std::size_t equals = line.find('=');
+    add(trimmed(line.substr(0, equals)), trimmed(line.substr(equals + 1)), origin);
   }
 }
 
@@ -157,13 +186,20 @@ std::vector<std::string> Environment::warnings() const {
     result.push_back(fmt::format("{} ({}) is no variable that Tutti or NCCL knows; did you mean {}?", name,
                                  find(name)->origin, meant));
   }
+  for (const auto& [name, value] : values_) {
+    if (!isQuoted(value.text)) continue;
+    result.push_back(fmt::format("{} ({}): the quotes are part of the value {}, as in NCCL; leave them out",
+                                 name, value.origin, shown(value.text)));
+  }
   return result;
 }
 
 std::string_view closestSetting(std::string_view name) {
   constexpr std::size_t kClose = 2;
+  constexpr std::size_t kLongest = 64;
   std::string_view best;
   std::size_t least = kClose + 1;
+  if (name.size() > kLongest) return best;
   forEachSetting([&](std::string_view known) {
     const std::size_t distance = withoutPrefix(name) == withoutPrefix(known) ? 1 : editDistance(name, known);
     if (distance >= least) return;
@@ -186,8 +222,10 @@ Settings readSettings(const Environment& environment, std::vector<std::string>* 
     } catch (const Error& error) {
       const Environment::Value* value = environment.find(asked);
       const bool is_of_file = value != nullptr && value->origin != kVariables;
-      const std::string text =
-          is_of_file ? fmt::format("{} It comes from {}", error.what(), value->origin) : error.what();
+      std::string text = error.what();
+      if (value != nullptr && isQuoted(value->text))
+        text += " The quotes are part of the value, as in NCCL: leave them out.";
+      if (is_of_file) text += fmt::format(" It comes from {}", value->origin);
       const bool is_new = wrong.insert(asked).second;  // a default cannot be wrong
       if (problems == nullptr || !is_new) throw Error(error.code(), text);
       problems->push_back(text);

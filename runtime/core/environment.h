@@ -30,7 +30,8 @@ class Environment {
   void addFile(const std::string& path, std::string_view text);
 
   const Value* find(std::string_view name) const;
-  /// What a person should hear: lines of files that could not be read, names close to known ones.
+  /// What a person should hear: lines of files that are passed over, names close to known ones, quotes that
+  /// are taken for a part of a value.
   std::vector<std::string> warnings() const;
   /// Names that nothing here knows.
   std::vector<std::string> unknown() const;

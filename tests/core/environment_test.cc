@@ -19,7 +19,7 @@ TEST(Environment, TheFirstValueCounts) {
   environment.addVariables(variables);
   environment.addFile("mine",
                       "# of this user\nNCCL_DEBUG=WARN\nNCCL_ALGO=Ring\nNCCL_ALGO=Tree\nNCCL_PROTO=LL\n");
-  environment.addFile("all", "NCCL_ALGO=Tree\nTUTTI_SLOTS=8\nPATH=/sbin\n");
+  environment.addFile("all", "NCCL_ALGO=Tree\nTUTTI_SLOTS=8\n");
   EXPECT_EQ(environment.find("NCCL_DEBUG")->text, "INFO");
   EXPECT_EQ(environment.find("NCCL_DEBUG")->origin, "environment");
   EXPECT_EQ(environment.find("NCCL_ALGO")->text, "Ring");
@@ -41,13 +41,47 @@ TEST(Environment, LinesMayHaveSpacesAndAnyEnd) {
   EXPECT_EQ(environment.find("TUTTI_SLOTS")->text, "8");
 }
 
-TEST(Environment, LinesThatAreNoneAreToldAndPassedOver) {
+TEST(Environment, LinesThatArePassedOverAreToldWithTheReason) {
+  constexpr std::string_view kExpected = "; expected NAME=VALUE, or # and a comment";
+  constexpr std::string_view kOnly = "only names with NCCL_ or TUTTI_ before them are read from files; ";
+  const auto text = [](std::string_view a, std::string_view b) { return std::string(a) + std::string(b); };
+  const std::pair<std::string, std::string> cases[] = {
+      {"NCCL_DEBUG INFO", text("\"NCCL_DEBUG INFO\" has no =", kExpected)},
+      {" = INFO", text("there is no name before the =", kExpected)},
+      {"export NCCL_ALGO=Ring", text("\"export NCCL_ALGO\" is no name, it has a space", kExpected)},
+      {std::string("NCCL_ALGO=Ri\0ng", 15), text("it has a zero byte", kExpected)},
+      {"LD_LIBRARY_PATH=/x", text(kOnly, "set LD_LIBRARY_PATH in the environment")},
+      {"NCLL_DEBUG=INFO", text(kOnly, "NCLL_DEBUG is none; did you mean NCCL_DEBUG?")},
+      {"\x1b[31m" + std::string(60, 'x'),
+       text("\"?[31m" + std::string(35, 'x') + "...\" has no =", kExpected)},
+  };
+  for (const auto& [line, reason] : cases) {
+    Environment environment;
+    environment.addFile("/f", "TUTTI_SLOTS=8\n" + line + "\nTUTTI_LANES=2\n");
+    ASSERT_EQ(environment.warnings(), std::vector{"/f line 2 is passed over: " + reason});
+    EXPECT_EQ(environment.find("NCCL_ALGO"), nullptr);
+    EXPECT_EQ(environment.find("TUTTI_SLOTS")->text, "8");
+    EXPECT_EQ(environment.find("TUTTI_LANES")->text, "2");
+  }
+}
+
+TEST(Environment, QuotesArePartOfAValueAsItIsSaid) {
   Environment environment;
-  environment.addFile("f", "NCCL_DEBUG\n=INFO\nTUTTI_SLOTS=8\nexport NCCL_ALGO=Ring\n");
-  ASSERT_EQ(environment.warnings().size(), 3U);
-  EXPECT_EQ(environment.find("NCCL_ALGO"), nullptr);
-  EXPECT_EQ(environment.warnings()[0], "f line 1 is passed over: expected NAME=VALUE or # and a comment");
-  EXPECT_EQ(environment.find("TUTTI_SLOTS")->text, "8");
+  environment.addFile("/f", "NCCL_HOSTID=\"a\"\nTUTTI_SECRET_FILE='f'\nTUTTI_SLOTS=\"8\"\nNCCL_IB_HCA=\"\n");
+  EXPECT_EQ(environment.find("NCCL_HOSTID")->text, "\"a\"");
+  constexpr const char* kEnd = ", as in NCCL; leave them out";
+  using namespace std::string_literals;
+  EXPECT_EQ(environment.warnings(),
+            (std::vector{"NCCL_HOSTID (/f line 1): the quotes are part of the value \"a\""s + kEnd,
+                         "TUTTI_SECRET_FILE (/f line 2): the quotes are part of the value 'f'"s + kEnd,
+                         "TUTTI_SLOTS (/f line 3): the quotes are part of the value \"8\""s + kEnd}));
+  std::vector<std::string> problems;
+  readSettings(environment, &problems);
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_NE(problems[0].find(
+                "The quotes are part of the value, as in NCCL: leave them out. It comes from /f line 3"),
+            std::string::npos)
+      << problems[0];
 }
 
 TEST(Environment, AByteOrderMarkIsNoPartOfAName) {
