@@ -50,6 +50,7 @@ tutti::Accelerator* wantedGpus() {
   std::string why;
   tutti::Accelerator* gpus = process.gpus().wanted(process.settings().device, &why);
   if (gpus == nullptr && !why.empty()) process.sayHostMemory(why);
+  process.sayIgnored(gpus != nullptr);
   return gpus;
 }
 

@@ -115,6 +115,18 @@ void Process::sayHostMemory(const std::string& why) {
                  [&] { log().write(LogLevel::info, -1, "communicators work on host memory: " + why); });
 }
 
+void Process::sayIgnored(bool on_gpus) {
+  const Settings& known = settings();
+  std::call_once(ignored_told_[on_gpus ? 1 : 0], [&] {
+    for (const std::string& variable : on_gpus ? known.ignored_on_gpus : known.ignored_on_host) {
+      log().write(LogLevel::info, -1,
+                  fmt::format("{} has no effect on {}, see docs/environment.md; it is ignored", variable,
+                              on_gpus ? "GPUs" : "host memory"),
+                  LogSubsystem::env);
+    }
+  });
+}
+
 std::array<std::uint8_t, 16> Process::token() {
   const std::scoped_lock lock(mutex_);
   if (token_pid_ != ::getpid()) {

@@ -45,6 +45,8 @@ class Process {
   Log& log();
   /// Logs once why communicators are on host memory, where that was not asked for.
   void sayHostMemory(const std::string& why);
+  /// Logs once which variables that are set change nothing for communicators on that memory.
+  void sayIgnored(bool on_gpus);
   /// What ncclGetVersion says; that of nccl.h where a variable is wrong.
   int ncclVersion();
 
@@ -96,6 +98,7 @@ class Process {
   std::optional<Log> log_;
   std::once_flag first_look_;  ///< what is told once is
   std::once_flag host_memory_told_;
+  std::array<std::once_flag, 2> ignored_told_;  ///< on host memory, on GPUs
   OtherCopies copies_;
   SegmentCache segments_;
   std::unique_ptr<Watcher> watcher_ = std::make_unique<Watcher>();

@@ -12,10 +12,15 @@
 
 namespace tutti {
 
+/// Which communicators a variable changes something for, by the memory that they work on.
+enum class ActsOn : std::uint8_t { any, gpu, host };
+
 /// A variable that something here acts on.
 struct ActingRow : SettingRow {
   void (*apply)(Settings&, const ActingRow&, std::string_view value);
+  ActsOn on = ActsOn::any;
 };
+std::span<const ActingRow> actingRows();
 
 /// Throws Error(ncclInvalidUsage) that names the variable, its value and what is accepted.
 [[noreturn]] void refuse(const SettingRow& row, std::string_view value, std::string_view accepted);

@@ -100,7 +100,9 @@ struct Settings {
   RdmaSettings rdma;
   int nccl_version = 0;  ///< that ncclGetVersion says; 0: that of nccl.h
   LogSettings log;
-  std::vector<std::string> ignored;  ///< variables that change nothing here
+  std::vector<std::string> ignored;          ///< variables that change nothing here
+  std::vector<std::string> ignored_on_host;  ///< nothing for communicators on host memory
+  std::vector<std::string> ignored_on_gpus;  ///< nothing for those on GPUs
 };
 
 /// One row of the table, from which docs/environment.md and `tutti-doctor --env` come.

@@ -39,6 +39,17 @@ TEST(Settings, DefaultsAreUsable) {
   EXPECT_TRUE(settings.ignored.empty());
 }
 
+TEST(Settings, SomeActOnOneKindOfMemoryOnly) {
+  const Settings settings = read({{"NCCL_MIN_NCHANNELS", "99"},
+                                  {"NCCL_MAX_CTAS", "4"},
+                                  {"NCCL_P2P_LEVEL", ""},
+                                  {"NCCL_SHM_DISABLE", "1"},
+                                  {"TUTTI_SLOTS", "5"}});
+  EXPECT_EQ(settings.ignored_on_host, (std::vector<std::string>{"NCCL_MIN_NCHANNELS", "NCCL_MAX_CTAS"}));
+  EXPECT_EQ(settings.ignored_on_gpus, (std::vector<std::string>{"NCCL_SHM_DISABLE"}));
+  EXPECT_TRUE(settings.ignored.empty());
+}
+
 TEST(Settings, ValuesAreRead) {
   const Settings settings = read({{"TUTTI_TIMEOUT", "0.25"},
                                   {"TUTTI_SLOT_BYTES", "4096"},

@@ -329,6 +329,7 @@ TEST(Gpus, LanesAreBoundedAsNcclBoundsThem) {
     EXPECT_NE(result.err.find(std::string("; ") + lanes + " lane(s) of "), std::string::npos)
         << variable << "\n"
         << result.err;
+    EXPECT_EQ(result.err.find("no effect"), std::string::npos) << result.err;
   }
 }
 

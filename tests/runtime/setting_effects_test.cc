@@ -38,6 +38,16 @@ TEST(SettingEffects, LinksHaveTheShapeThatIsAskedFor) {
   expectHas(logOf({{"NCCL_BUFFSIZE", "65536"}, {"TUTTI_SLOT_BYTES", "4096"}}), "of 4 slots of 4096 bytes");
 }
 
+TEST(SettingEffects, WhatActsOnGpusOnlyIsToldOnceToBeIgnoredOnHostMemory) {
+  const std::string words =
+      "NCCL_MIN_NCHANNELS has no effect on host memory, see docs/environment.md; it is ignored";
+  Environment environment{{"NCCL_MIN_NCHANNELS", "99"}, {"NCCL_SHM_DISABLE", "1"}};
+  const std::string log = logOf(environment);
+  expectHas(log, "NCCL INFO " + words);
+  EXPECT_EQ(log.find(words, log.find(words) + 1), std::string::npos) << log;
+  EXPECT_EQ(log.find("NCCL_SHM_DISABLE"), std::string::npos) << log;
+}
+
 TEST(SettingEffects, CollectivesAreCarriedOutAsAskedFor) {
   struct Case {
     Environment environment;
