@@ -45,13 +45,17 @@ std::size_t entryOf(const InterfaceRules& rules, const Interface& interface) {
   return found == rules.list.end() ? kNoEntry : static_cast<std::size_t>(found - rules.list.begin());
 }
 
-/// Why an address is not taken; "" when it may be.
-std::string refusal(const Interface& interface, std::size_t entry, const InterfaceRules& rules,
-                    const NetworkSettings& settings) {
+bool isOfFamily(const Interface& interface, const NetworkSettings& settings) {
   const Family wanted = settings.family == "AF_INET"    ? Family::ipv4
                         : settings.family == "AF_INET6" ? Family::ipv6
                                                         : interface.address.family;
-  if (interface.address.family != wanted) return "NCCL_SOCKET_FAMILY wants the other family";
+  return interface.address.family == wanted;
+}
+
+/// Why an address is not taken; "" when it may be.
+std::string refusal(const Interface& interface, std::size_t entry, const InterfaceRules& rules,
+                    const NetworkSettings& settings) {
+  if (!isOfFamily(interface, settings)) return "NCCL_SOCKET_FAMILY wants the other family";
   if (!interface.is_up) return "down";
   const bool is_chosen_by_name = !rules.list.empty() && !rules.excludes;
   if (rules.excludes && entry != kNoEntry) return "excluded by NCCL_SOCKET_IFNAME";
@@ -60,6 +64,30 @@ std::string refusal(const Interface& interface, std::size_t entry, const Interfa
     return "a bridge of containers, taken only when named";
   }
   return "";
+}
+
+/// What to do where the settings leave no interface.
+std::string remedy(const std::vector<Interface>& all, const NetworkSettings& settings) {
+  std::vector<std::string_view> names;
+  for (const Interface& interface : all) {
+    if (interface.is_up && isOfFamily(interface, settings) &&
+        std::ranges::find(names, interface.name) == names.end())
+      names.push_back(interface.name);
+  }
+  if (!names.empty() && !settings.interfaces.empty())
+    return fmt::format("Name one of {} in NCCL_SOCKET_IFNAME, or unset it", fmt::join(names, ", "));
+  if (!names.empty()) return fmt::format("Name one of {} in NCCL_SOCKET_IFNAME", fmt::join(names, ", "));
+  if (!settings.family.empty()) return "Unset NCCL_SOCKET_FAMILY, or give an interface such an address";
+  return "Bring one up (ip link set NAME up)";
+}
+
+/// The variables that are set, as "NAME="value" and NAME="value"".
+std::string chosenBy(const NetworkSettings& settings) {
+  std::vector<std::string> set;
+  if (!settings.interfaces.empty())
+    set.push_back(fmt::format("NCCL_SOCKET_IFNAME=\"{}\"", settings.interfaces));
+  if (!settings.family.empty()) set.push_back(fmt::format("NCCL_SOCKET_FAMILY=\"{}\"", settings.family));
+  return set.empty() ? "" : fmt::format(" by {}", fmt::join(set, " and "));
 }
 
 }  // namespace
@@ -117,9 +145,8 @@ InterfaceChoice chooseInterfaces(const std::vector<Interface>& all, const Networ
     throw Error(ncclSystemError, "this host has no network interface that is up, not even loopback");
   if (choice.usable.empty()) {
     throw Error(ncclInvalidUsage,
-                fmt::format("no network interface is left by NCCL_SOCKET_IFNAME=\"{}\" and "
-                            "NCCL_SOCKET_FAMILY=\"{}\". Those of this host: {}",
-                            settings.interfaces, settings.family, fmt::join(choice.reasons, "; ")));
+                fmt::format("no network interface is left{}. Those of this host: {}. {}", chosenBy(settings),
+                            fmt::join(choice.reasons, "; "), remedy(all, settings)));
   }
   return choice;
 }

@@ -182,6 +182,28 @@ TEST(Interfaces, NothingLeftIsAnErrorThatListsThem) {
   EXPECT_NE(words.find("NCCL_SOCKET_IFNAME=\"eth2,wlan\""), std::string::npos) << words;
   EXPECT_NE(words.find("eth2 10.2.0.5: down"), std::string::npos) << words;
   EXPECT_NE(words.find("ib0 192.168.7.5: not named by NCCL_SOCKET_IFNAME"), std::string::npos) << words;
+  EXPECT_EQ(words.find("NCCL_SOCKET_FAMILY"), std::string::npos) << words;
+}
+
+TEST(Interfaces, NothingLeftIsAnErrorThatSaysWhatToDo) {
+  const auto remedyOf = [](const std::vector<Interface>& all, const NetworkSettings& settings) {
+    const std::string words = errorOf(ncclInvalidUsage, [&] { chooseInterfaces(all, settings); });
+    return words.substr(words.rfind(". ") + 2);
+  };
+  const std::vector<Interface> all{{"eth0", at("10.0.0.5"), true},
+                                   {"eth0", at("10.0.0.6"), true},
+                                   {"lo", at("127.0.0.1"), true},
+                                   {"eth1", at("10.1.0.5"), false}};
+  NetworkSettings settings{};
+  settings.interfaces = "foo";
+  EXPECT_EQ(remedyOf(all, settings), "Name one of eth0, lo in NCCL_SOCKET_IFNAME, or unset it");
+  settings.interfaces = "";
+  settings.family = "AF_INET6";
+  EXPECT_EQ(remedyOf(all, settings), "Unset NCCL_SOCKET_FAMILY, or give an interface such an address");
+  settings.family = "";
+  EXPECT_EQ(remedyOf({{"docker0", at("172.17.0.1"), true}}, settings),
+            "Name one of docker0 in NCCL_SOCKET_IFNAME");
+  EXPECT_EQ(remedyOf({all[3]}, settings), "Bring one up (ip link set NAME up)");
 }
 
 TEST(Interfaces, WrongNetworksAreRefused) {

@@ -239,6 +239,10 @@ TEST_F(Rdma, WithoutDevicesTcpIsUsedUnlessForbidden) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_NE(result.err.find("by tcp (no RDMA: h0r0:1 is left out by NCCL_IB_HCA"), std::string::npos)
         << result.err;
+    EXPECT_NE(result.err.find(
+                  "NCCL_IB_HCA=\"=nothing\", which fits no other; name one of these in it, or unset it"),
+              std::string::npos)
+        << result.err;
     // Who names ports and gets none should not have to look for it.
     EXPECT_NE(result.err.find("WARN rank "), std::string::npos) << result.err;
     EXPECT_NE(result.err.find("can use no RDMA port, so TCP carries"), std::string::npos) << result.err;

@@ -210,9 +210,12 @@ VerbsPorts findVerbsPorts(const RdmaSettings& settings) {
     }
   }
   verbs->free_device_list(devices);
+  if (!found.ports.empty()) return found;
   // Who left ports out knows it, and asks for the others.
-  if (found.ports.empty())
-    found.why_not = fmt::format("{}", fmt::join(problems.empty() ? left_out : problems, "; "));
+  found.why_not = !problems.empty()
+                      ? fmt::format("{}", fmt::join(problems, "; "))
+                      : fmt::format("{}=\"{}\", which fits no other; name one of these in it, or unset it",
+                                    fmt::join(left_out, "; "), settings.hca);
   return found;
 }
 
