@@ -16,6 +16,9 @@ namespace {
 constexpr const char* kMarkOfNccl = "pncclGetVersion";
 constexpr const char* kMarkOfTutti = "tuttiLaunchFromEnvironment";
 
+/// Tells the file from others of its name, without loading it: tutti-run looks for the section.
+[[gnu::used, gnu::section(".tutti")]] constexpr char kMarkOfFile[] = "Tutti";
+
 struct File {
   const void* base = nullptr;
   std::string name;

@@ -92,6 +92,8 @@ ElfFile readSections(Parts& file, const Elf64_Ehdr& header, const std::string& o
   const auto names = file.read(name_table.sh_offset, name_table.sh_size);
   for (const auto& section : sections.headers) {
     result.sections.push_back(nameAt(names, section.sh_name));
+    if (result.sections.back() == ".interp")
+      result.interpreter = nameAt(file.read(section.sh_offset, section.sh_size), 0);
     if (section.sh_type == SHT_DYNAMIC) readDynamic(sections, section, origin, result);
     if (section.sh_type == SHT_DYNSYM) readSymbols(sections, section, result);
   }

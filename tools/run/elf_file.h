@@ -13,6 +13,7 @@ struct ElfFile {
       rpath;  ///< folders of DT_RPATH, which come before LD_LIBRARY_PATH; $ORIGIN resolved
   std::vector<std::string> undefined;  ///< dynamic symbols that libraries must define
   std::vector<std::string> sections;
+  std::string interpreter;  ///< the dynamic linker that starts it; empty for libraries and static programs
 
   bool needs(const std::string& library) const;
   bool lacks(const std::string& symbol) const;

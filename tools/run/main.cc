@@ -13,6 +13,7 @@
 #include "tools/run/emulated_gpus.h"
 #include "tools/run/find_program.h"
 #include "tools/run/id_file.h"
+#include "tools/run/loaded_nccl.h"
 #include "tools/run/options.h"
 #include "tools/run/process_setup.h"
 #include "tools/run/supervisor.h"
@@ -60,6 +61,9 @@ int launch(const Options& options) {
   if (options.port) ::setenv("TUTTI_BOOTSTRAP_PORT", std::to_string(*options.port).c_str(), 1);
   useLoopback();
   if (options.emulated_gpus) prepareEmulation(plan.path, *options.emulated_gpus);
+  if (const auto warning = warningOfOtherNccl(plan.path); !warning.empty()) {
+    fmt::print(stderr, "tutti-run: {}\n", warning);
+  }
   auto id = openRendezvous();
   const IdFile id_file(id);
   ::explicit_bzero(&id, sizeof(id));
