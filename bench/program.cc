@@ -8,7 +8,9 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -147,6 +149,10 @@ class Job {
         threads.emplace_back([this, thread, &ids, &status] { status = runThread(thread, ids); });
       }
     }
+    for (const auto& [message, ranks] : failures_) {
+      if (ranks == 1) continue;
+      sayError(fmt::format("{}: {} more ranks of this process: {}", collective_.program, ranks - 1, message));
+    }
     return *std::max_element(statuses.begin(), statuses.end());
   }
 
@@ -231,9 +237,12 @@ class Job {
     return fmt::format("Largest size cut from {} to {} bytes: free memory allows no more", asked, limit);
   }
 
-  void fail(Report* report, int rank, const std::string& message) const {
-    sayError(fmt::format("{}: rank {}: {}", collective_.program, rank, message));
+  /// What many threads fail with is said at once by the first, and at the end for the others.
+  void fail(Report* report, int rank, const std::string& message) {
     if (report != nullptr) report->fail(message);
+    const std::scoped_lock lock(failures_mutex_);
+    if (++failures_[message] == 1)
+      sayError(fmt::format("{}: rank {}: {}", collective_.program, rank, message));
   }
 
   const Options& options_;
@@ -246,6 +255,8 @@ class Job {
   const GroupPlace group_;
   const std::optional<double> min_gbps_;
   std::unique_ptr<Report> report_;
+  std::mutex failures_mutex_;
+  std::map<std::string, int> failures_;  ///< how many ranks failed with each
 };
 
 }  // namespace
