@@ -103,9 +103,11 @@ void ClusterWiring::bindNear() {
 }
 
 void ClusterWiring::dump() const {
-  const auto write = [this](const TopologyFiles& files, const char* name, const auto& dumpTo) {
+  const bool is_first = process_.isFirst(request_.id.secret);
+  const auto write = [this, is_first](const TopologyFiles& files, const char* name, const auto& dumpTo) {
     if (files.dump_file.empty()) return;
-    if (files.dump_rank >= request_.nranks && request_.rank == 0) {
+    // Later communicators may well be smaller than the one that is meant.
+    if (files.dump_rank >= request_.nranks && request_.rank == 0 && is_first) {
       process_.log().warnOnce(
           0, fmt::format("{0} is not written: {0}_RANK is {1}, and a communicator has {2} rank(s) only", name,
                          files.dump_rank, request_.nranks));

@@ -127,6 +127,12 @@ void Process::sayIgnored(bool on_gpus) {
   });
 }
 
+bool Process::isFirst(const Secret& communicator) {
+  const std::scoped_lock lock(mutex_);
+  if (!first_communicator_) first_communicator_ = communicator;
+  return *first_communicator_ == communicator;
+}
+
 std::array<std::uint8_t, 16> Process::token() {
   const std::scoped_lock lock(mutex_);
   if (token_pid_ != ::getpid()) {

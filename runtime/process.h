@@ -20,6 +20,7 @@
 #include "runtime/log.h"
 #include "runtime/ring_searches.h"
 #include "runtime/watcher.h"
+#include "transports/secure_channel.h"
 #include "transports/segment.h"
 
 namespace tutti {
@@ -66,6 +67,9 @@ class Process {
   /// Held while queued work gets its places: two pieces of work are then in the same order in all queues.
   std::mutex& issueOrder() { return issue_order_; }
 
+  /// Whether that is the id of the first communicator that was asked about here.
+  bool isFirst(const Secret& communicator);
+
   /// Random, names this process among all ranks; another one after fork().
   std::array<std::uint8_t, 16> token();
 
@@ -111,6 +115,7 @@ class Process {
   std::array<std::uint8_t, 16> token_{};
   int token_pid_ = 0;
   std::string last_error_;
+  std::optional<Secret> first_communicator_;
   struct Allocation {
     std::shared_ptr<Segment> segment;
     int pins = 0;

@@ -153,6 +153,13 @@ std::vector<std::string> describeRings(const Cluster& cluster, const SearchResul
     lines.push_back(
         fmt::format("Channel {:02}/{:02} : {}", c, channels, fmt::join(found.channels[c].ring, " ")));
   }
+  for (const ChannelGraph& ring : found.rings) {  // of each shape of host, as NCCL tells of its searches
+    lines.push_back(
+        fmt::format("Pattern {}, crossNic {}, nChannels {}, bw {:.6f}/{:.6f}, type {}/{}, sameChannels {}",
+                    static_cast<int>(ring.pattern), ring.crosses_nics ? 1 : 0, ring.channels.size(),
+                    ring.intra_gbytes_per_s, ring.inter_gbytes_per_s, name(ring.intra_class),
+                    name(ring.inter_class), ring.same_channels ? 1 : 0));
+  }
   std::string text = fmt::format("{} channel(s), ", channels);
   const bool is_limited = found.intra_gbytes_per_s < kLocalGBytes;  // what stays in one place passes no link
   text += is_limited ? fmt::format("{:.4g} GB/s each inside hosts", found.intra_gbytes_per_s)

@@ -71,8 +71,9 @@ class Reasons {
 
   std::string linkOf(std::size_t shape, const Limit& limit) const {
     const Edge& edge = paths_[shape].edges()[static_cast<std::size_t>(limit.edge)];
-    return fmt::format("the {}, {:.4g} GB/s, used {:.3g} times", describe(paths_[shape].topology(), edge),
-                       edge.gbytes_per_s, limit.uses);
+    const std::string uses = fmt::format("{:.3g}", limit.uses);
+    return fmt::format("the {}, {:.4g} GB/s, used {}", describe(paths_[shape].topology(), edge),
+                       edge.gbytes_per_s, uses == "1" ? "once" : uses + " times");
   }
 
   void describeShape(std::size_t shape) {

@@ -61,7 +61,7 @@ XmlFile::XmlFile(std::string_view text, std::string name) : text_(text), name_(s
     const bool at_end = result.offset + 1 >= static_cast<std::ptrdiff_t>(text.size());
     throw FileError(name_, lineAt(result.offset),
                     fmt::format("no XML: {}{}", result.description(),
-                                at_end ? ", at the end of the file: is it truncated?" : ""));
+                                at_end ? ", at the end of the file, as if it were truncated" : ""));
   }
   root_ = document_.document_element();
   if (!root_) throw FileError(name_, 1, "no XML: it holds no element");

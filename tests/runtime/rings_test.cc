@@ -148,9 +148,11 @@ TEST(Rings, TheyAreToldAsNcclTellsThem) {
   const Cluster cluster = dealt(1);
   const SearchResult found = findRings(cluster, {}, {}, TreeUse::dumped);
   const auto lines = describeRings(cluster, found);
-  ASSERT_EQ(lines.size(), found.channels.size() + 1);
+  ASSERT_EQ(lines.size(), found.channels.size() + 2);
   EXPECT_EQ(lines[0].rfind("Channel 00/0" + std::to_string(found.channels.size()) + " : ", 0), 0U)
       << lines[0];
+  EXPECT_EQ(lines[lines.size() - 2],
+            "Pattern 4, crossNic 0, nChannels 1, bw 16.000000/16.000000, type SYS/PIX, sameChannels 1");
   EXPECT_NE(lines.back().find(" channel(s), "), std::string::npos) << lines.back();
   EXPECT_NE(lines.back().find("GB/s each inside hosts"), std::string::npos) << lines.back();
 }

@@ -1,6 +1,8 @@
 // What the ranks learn of each other's hosts, and where they sit in them.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include <algorithm>
 #include <array>
 #include <fstream>
@@ -347,6 +349,21 @@ TEST(TopologyFiles, WhatSuitsNotThisMachineOrTheseRanksIsAWarning) {
                             "NCCL_TOPO_DUMP_FILE is not written: NCCL_TOPO_DUMP_FILE_RANK is 2, and a"}) {
     EXPECT_NE(results[0].err.find(words), std::string::npos) << results[0].err;
   }
+}
+
+TEST(TopologyFiles, SmallerCommunicatorsAfterTheFirstAreNotWarnedOf) {
+  const test::ScratchDirectory folder;
+  test::RankGroup group(
+      4, [](int) { return std::vector<std::string>{"split"}; },
+      {{"NCCL_DEBUG", "WARN"},
+       {"NCCL_TOPO_DUMP_FILE", folder.path() + "/dump.xml"},
+       {"NCCL_TOPO_DUMP_FILE_RANK", "3"}},
+      {}, 1, "subgroup_program");
+  const auto results = group.wait();
+  test::expectSuccess(results);
+  for (const auto& result : results)
+    EXPECT_EQ(result.err.find("is not written"), std::string::npos) << result.err;
+  EXPECT_TRUE(std::filesystem::exists(folder.path() + "/dump.xml"));
 }
 
 TEST(TopologyFiles, ADumpThatCannotBeWrittenIsAWarning) {

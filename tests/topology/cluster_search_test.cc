@@ -288,6 +288,8 @@ TEST(ClusterSearch, ReasonsNameTheLimit) {
       reasons[0],
       "node0 and 1 more like it: 1 channel of 10 GB/s, SYS inside, PIX to NICs; limited by the PCI link "
       "to PCI bridge (0000:01:00.0), 12 GB/s, used 1.2 times");
+  const SearchResult mesh = searchCluster(clusterOf(test::cubeMesh8(), TopologyKind::gpu, 1), {});
+  EXPECT_TRUE(mesh.reasons.at(0).ends_with(", used once")) << mesh.reasons[0];
 }
 
 // NVLinks would let more through than the port, whose PCI link stands at 24 GB/s for two channels of 12.
