@@ -145,6 +145,8 @@ class NetworkDriver : public Interface {
   virtual void takeEvents() = 0;
   /// From now on fd() becomes readable when something comes.
   virtual void arm() {}
+  /// Peers that wait for the arrival of what they sent learn of it now.
+  virtual void acknowledge() {}
   /// Something has come already, of which no event tells any more.
   virtual bool hasMore() const { return false; }
   /// Something other than links is under way.
@@ -287,6 +289,7 @@ Network::Visit NetworkDriver<Interface, Sender, Receiver>::visit() {
     // All that the rings have room for, which ends this.
     while (hasMore() && !is_halted_) service();
     flushCredits();
+    acknowledge();
     const bool is_pending = isBusy() || anyLink([](const auto* link) { return link->isPending(); });
     if (is_pending) return Network::Visit::again;
   }
@@ -306,6 +309,7 @@ bool NetworkDriver<Interface, Sender, Receiver>::drain(std::chrono::steady_clock
       if (is_halted_) return false;
       flushCredits();
       service();
+      acknowledge();
       if (isSettled() && !std::exchange(said_bye, true)) {
         sayBye();
         has_ended_ = true;

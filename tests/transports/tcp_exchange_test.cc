@@ -1,12 +1,15 @@
 // Links over TCP while the network is well: every message arrives once, whole and in order.
 #include <gtest/gtest.h>
 
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <filesystem>
 
 #include "tests/transports/conversation.h"
 #include "tests/transports/tcp_harness.h"
+#include "transports/tcp/sockets.h"
 
 namespace tutti {
 namespace {
@@ -126,6 +129,57 @@ TEST(TcpExchange, AbsentCallerIsServed) {
   EXPECT_EQ(test::together({sender, watcher}), test::none());
   for (std::uint64_t i = 0; i < 4; ++i) EXPECT_TRUE(test::hasPattern({in.slot(i), 1000}, 0, i));
   // The sender has said good-bye: its end is no failure.
+  EXPECT_EQ(cluster.failed(), test::none());
+}
+
+/// Of all connections of this process.
+std::size_t allUnacknowledgedBytes() {
+  std::size_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename());
+    int protocol = 0;
+    int listens = 0;
+    socklen_t size = sizeof(protocol);
+    if (::getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) != 0 || protocol != IPPROTO_TCP) continue;
+    size = sizeof(listens);
+    if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens != 0) continue;
+    bytes += unacknowledgedBytes(fd);
+  }
+  return bytes;
+}
+
+/// A sender that ends waits until its kernel knows that all has arrived. Left alone, a kernel says so 40 ms
+/// later, in every round; with luck, this thread was off the processor for that long.
+TEST(TcpExchange, WhatArrivedIsAcknowledgedWhenNobodyIsInside) {
+  const NetworkOptions options{.slot_count = 4, .slot_bytes = 64};
+  const Cluster cluster = makeCluster({options, options});
+  const LinkView out = cluster[0].outbound(0, 1);
+  const LinkView in = cluster[1].inbound(0, 0);
+  const auto serveUntil = [&](const auto& done) {
+    const auto deadline = Clock::now() + test::kPatience;
+    while (!done()) {
+      cluster[0].visit();
+      cluster[1].visit();
+      if (Clock::now() > deadline) throw std::runtime_error("never arrived");
+    }
+  };
+  constexpr std::uint64_t kRounds = 20;
+  std::uint64_t acknowledged = 0;
+  for (std::uint64_t round = 1; round <= kRounds; ++round) {
+    {
+      Inside inside(cluster[0]);
+      test::publish(out, {.bytes = 8});
+      cluster[0].push(1);
+    }
+    serveUntil([&] { return test::postedOn(in) == round; });
+    {
+      Inside inside(cluster[1]);
+      test::releaseOne(in);
+    }
+    serveUntil([&] { return test::releasedOn(out) == round; });
+    acknowledged += allUnacknowledgedBytes() == 0 ? 1U : 0U;
+  }
+  EXPECT_GE(acknowledged, kRounds / 2);
   EXPECT_EQ(cluster.failed(), test::none());
 }
 

@@ -93,6 +93,7 @@ bool ReceivingLink::ask() {
   is_readable_ = false;
   if (state_ != State::open) return false;
   const std::uint64_t before = posted();
+  has_asked_ = true;
   const StreamStatus status = reader_.pump(context_.wire, socket_.get(), *this);
   is_readable_ = status == StreamStatus::more;
   if (heard_bye_) {
@@ -102,6 +103,10 @@ bool ReceivingLink::ask() {
     lost(reader_.problem());
   }
   return posted() != before;
+}
+
+void ReceivingLink::acknowledge() {
+  if (std::exchange(has_asked_, false) && state_ == State::open) acknowledgeNow(socket_.get());
 }
 
 std::span<std::byte> ReceivingLink::expected() {

@@ -63,6 +63,8 @@ class ReceivingLink final : private FrameReader::Frames, private FrameWriter::Fr
   /// The socket has news.
   void wake() { is_readable_ = true; }
   bool isReadable() const { return is_readable_; }
+  /// What was taken is acknowledged now, instead of with what is sent next, or 40 ms later.
+  void acknowledge();
   /// Ends the link in good order, where it is open.
   void sayBye();
   void close();
@@ -92,6 +94,7 @@ class ReceivingLink final : private FrameReader::Frames, private FrameWriter::Fr
   std::uint64_t token_;
   State state_ = State::absent;
   bool is_readable_ = false;
+  bool has_asked_ = false;  ///< since the last acknowledge()
   bool says_bye_ = false;
   bool bye_sent_ = false;
   UniqueFd socket_;

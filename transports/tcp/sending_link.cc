@@ -233,6 +233,7 @@ void SendingLink::sayBye() {
 void SendingLink::ask() {
   is_readable_ = false;
   if (state_ != State::open) return;
+  has_asked_ = true;
   const StreamStatus status = reader_.pump(context_.wire, socket_.get(), *this);
   is_readable_ = status == StreamStatus::more;
   if (heard_bye_) {
@@ -241,6 +242,10 @@ void SendingLink::ask() {
   } else if (status == StreamStatus::ended || status == StreamStatus::broken) {
     lost(reader_.problem(), Clock::now());
   }
+}
+
+void SendingLink::acknowledge() {
+  if (std::exchange(has_asked_, false) && state_ == State::open) acknowledgeNow(socket_.get());
 }
 
 bool SendingLink::hasResult(std::uint64_t sequence) const {

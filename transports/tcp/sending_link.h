@@ -70,6 +70,8 @@ class SendingLink final : private FrameReader::Frames, private FrameWriter::Fram
     is_blocked_ = false;
   }
   bool isReadable() const { return is_readable_; }
+  /// What was taken is acknowledged now, instead of with what is sent next, or 40 ms later.
+  void acknowledge();
   /// Ends the link in good order, where it is open: nothing may be posted any more.
   void sayBye();
   /// Closes it as it is.
@@ -104,6 +106,7 @@ class SendingLink final : private FrameReader::Frames, private FrameWriter::Fram
   std::uint64_t token_;
   State state_ = State::idle;
   bool is_readable_ = false;
+  bool has_asked_ = false;   ///< since the last acknowledge()
   bool is_blocked_ = false;  ///< the kernel takes no more
   bool bulk_ = false;
   bool says_bye_ = false;

@@ -34,6 +34,8 @@ void takePad(int socket) {
   [[maybe_unused]] const ssize_t got = ::recv(socket, rest.data(), rest.size(), MSG_DONTWAIT);
 }
 
+void acknowledgeNow(int socket) { set(socket, IPPROTO_TCP, TCP_QUICKACK, 1); }
+
 std::size_t unacknowledgedBytes(int socket) {
   int bytes = 0;
   return ::ioctl(socket, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<std::size_t>(bytes) : 0;

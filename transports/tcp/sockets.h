@@ -18,6 +18,9 @@ void tune(int socket);
 /// Reads what little is left before a socket is closed: closing with unread bytes would reset the connection.
 void takePad(int socket);
 
+/// What was read is acknowledged now. A kernel may put that off, to send it with data.
+void acknowledgeNow(int socket);
+
 /// Bytes that the other side's kernel has not acknowledged.
 std::size_t unacknowledgedBytes(int socket);
 

@@ -136,6 +136,11 @@ bool TcpNetwork::hasMore() const {
          std::ranges::any_of(receiving(), &ReceivingLink::isReadable);
 }
 
+void TcpNetwork::acknowledge() {
+  for (SendingLink* link : sending()) link->acknowledge();
+  for (ReceivingLink* link : receiving()) link->acknowledge();
+}
+
 void TcpNetwork::sayBye() {
   for (SendingLink* link : sending()) link->sayBye();
   for (ReceivingLink* link : receiving()) link->sayBye();

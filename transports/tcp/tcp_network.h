@@ -51,6 +51,7 @@ class TcpNetwork final : public NetworkDriver<Network, SendingLink, ReceivingLin
   void takeEvents() override;
   void handle(std::uint64_t token);
   bool hasMore() const override;
+  void acknowledge() override;
   bool isBusy() const override { return door_->isBusy(); }
   void sayBye() override;
 
