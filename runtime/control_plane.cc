@@ -24,14 +24,14 @@ namespace {
 using std::chrono::milliseconds;
 
 // Types of messages; those of the bootstrap are smaller.
-constexpr std::uint8_t kAsk = 32;      ///< up: somebody has waited for long
-constexpr std::uint8_t kCollect = 33;  ///< down: number of a round
-constexpr std::uint8_t kReport = 34;   ///< up: the round, what the ranks below are doing
-constexpr std::uint8_t kTable = 35;    ///< down: the round, what all ranks are doing
-constexpr std::uint8_t kNews = 36;     ///< to all: a rank failed or left; its line
-constexpr std::uint8_t kLost = 37;     ///< to all: a rank was lost
-constexpr std::uint8_t kCall = 39;     ///< to all: from whom, the meeting
-constexpr std::uint8_t kLetter = 38;   ///< to one rank: to whom, from whom, the letter
+constexpr std::uint8_t kAsk = kFirstLaterType;  ///< up: somebody has waited for long
+constexpr std::uint8_t kCollect = 33;           ///< down: number of a round
+constexpr std::uint8_t kReport = 34;            ///< up: the round, what the ranks below are doing
+constexpr std::uint8_t kTable = 35;             ///< down: the round, what all ranks are doing
+constexpr std::uint8_t kNews = 36;              ///< to all: a rank failed or left; its line
+constexpr std::uint8_t kLost = 37;              ///< to all: a rank was lost
+constexpr std::uint8_t kCall = 39;              ///< to all: from whom, the meeting
+constexpr std::uint8_t kLetter = 38;            ///< to one rank: to whom, from whom, the letter
 
 /// A type byte, then the bytes of `parts`.
 Bytes compose(std::uint8_t type, std::initializer_list<std::span<const std::uint8_t>> parts) {
@@ -226,6 +226,7 @@ Watched::Next ControlPlane::attend() {
 /// Reads and writes what is possible. The last words of a neighbour are heard before its end is noticed.
 void ControlPlane::tend(Neighbour& neighbour) {
   const bool alive = neighbour.channel.pump();
+  for (const Bytes& message : std::exchange(neighbour.early, {})) hear(neighbour, message);
   while (const auto message = neighbour.channel.receive()) hear(neighbour, *message);
   if (!alive) lose(neighbour);
 }

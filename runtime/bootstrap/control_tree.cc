@@ -26,7 +26,7 @@ std::string TreeChannels::describe(int rank) const {
 }
 
 void TreeChannels::add(int rank, SecureChannel channel) {
-  channels_.push_back({.rank = rank, .channel = std::move(channel), .inbox = {}});
+  channels_.push_back({.rank = rank, .channel = std::move(channel), .inbox = {}, .later = {}});
 }
 
 void TreeChannels::remove(int rank) {
@@ -68,11 +68,16 @@ void TreeChannels::sayLost(const Channel& from) const {
 
 /// Keeps what has arrived apart from what comes after it: once a message lies in the inbox, the rest stays in
 /// the channel, for it may be meant for who has the channel next. Not so when the neighbour has ended: then
-/// the rest tells why.
+/// the rest tells why, or that it was complete, and has left since.
 void TreeChannels::read(Channel& from) {
   while (from.inbox.empty() || from.ended) {
     auto received = from.channel.receive();
     if (!received) return;
+    if (!received->empty() && received->front() >= kFirstLaterType) {
+      from.left = true;
+      from.later.push_back(std::move(*received));
+      continue;
+    }
     switch (typeOf(*received)) {
       case MessageType::failed:
         throw readFailed(payloadOf(*received));
@@ -147,7 +152,7 @@ void TreeChannels::leave() noexcept {
 ControlTree TreeChannels::release(int rank) {
   ControlTree tree;
   for (Channel& channel : channels_) {
-    Neighbour neighbour{channel.rank, std::move(channel.channel)};
+    Neighbour neighbour{channel.rank, std::move(channel.channel), std::move(channel.later)};
     if (channel.rank == treeParent(rank)) {
       tree.parent = std::move(neighbour);
     } else {

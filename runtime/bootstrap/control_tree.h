@@ -35,6 +35,7 @@ inline std::vector<int> treeChildren(int rank, int nranks) {
 struct Neighbour {
   int rank;
   SecureChannel channel;
+  std::deque<Bytes> early;  ///< came for who has the channel now, before it had it
 };
 
 /// A rank's place in the tree. Rank 0 has no parent.
@@ -89,8 +90,9 @@ class TreeChannels {
     int rank;
     SecureChannel channel;
     std::deque<Bytes> inbox;
+    std::deque<Bytes> later;  ///< for who has the channel next
     bool ended = false;
-    bool left = false;
+    bool left = false;  ///< it is complete: its end is no failure
   };
 
   const Channel* find(int rank) const;

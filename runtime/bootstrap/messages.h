@@ -35,6 +35,9 @@ enum class MessageType : std::uint8_t {
   ready = 8
 };
 
+/// Types from here on are of messages that a complete rank sends, over channels that outlive the bootstrap.
+inline constexpr std::uint8_t kFirstLaterType = 32;
+
 /// Raised with every change of the messages, of PeerInfo or of the memory layout of links and board.
 inline constexpr std::uint32_t kProtocolVersion = 4;
 

@@ -9,11 +9,14 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <deque>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "runtime/bootstrap/control_tree.h"
 #include "runtime/bootstrap/messages.h"
 #include "runtime/bootstrap/rendezvous.h"
 #include "runtime/process.h"
@@ -196,6 +199,35 @@ struct ChannelPair {
   std::optional<SecureChannel> client;
   std::optional<SecureChannel> server;
 };
+
+/// Another rank may be complete, destroy its communicator, and be gone, before this one has looked at what
+/// completes it.
+TEST(Tree, WhoIsCompleteAndGoneIsNotLost) {
+  ChannelPair pair;
+  TreeChannels tree;
+  tree.add(0, std::move(*pair.client));
+  const Bytes news{kFirstLaterType + 4, 1, 2};
+  pair.server->send(message(MessageType::gathered));
+  pair.server->send(news);
+  pair.server->pump();
+  pair.server.reset();
+  ASSERT_NO_THROW(tree.pump());
+  ASSERT_NO_THROW(tree.pump());
+  EXPECT_EQ(tree.take(0), message(MessageType::gathered));
+  const ControlTree released = tree.release(1);
+  ASSERT_TRUE(released.parent);
+  EXPECT_EQ(released.parent->early, std::deque<Bytes>{news});
+}
+
+TEST(Tree, WhoEndsWithoutBeingCompleteIsLost) {
+  ChannelPair pair;
+  TreeChannels tree;
+  tree.add(0, std::move(*pair.client));
+  pair.server->send(message(MessageType::gathered));
+  pair.server->pump();
+  pair.server.reset();
+  EXPECT_THROW(tree.pump(), Error);
+}
 
 TEST(SecureChannel, CarriesMessagesBothWays) {
   ChannelPair pair;
