@@ -49,7 +49,13 @@ void make(const CommInit& init, ThreadOf thread) noexcept {
     membership = init.membership();
     if (!membership) return;
     const CurrentGpu current(init.gpus, init.handle->device(), thread);
-    init.handle->become(std::make_unique<Communicator>(process, process.settings(), *membership, init.gpus));
+    try {
+      init.handle->become(
+          std::make_unique<Communicator>(process, process.settings(), *membership, init.gpus));
+    } catch (const Error& error) {
+      requireCause(error, membership->check);
+      throw;
+    }
   } catch (const Error& error) {
     init.handle->fail(error);
   } catch (const std::exception& error) {

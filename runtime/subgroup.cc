@@ -6,9 +6,11 @@
 #include <chrono>
 #include <memory>
 #include <numeric>
+#include <thread>
 #include <utility>
 
 #include "runtime/bootstrap/bootstrap.h"
+#include "runtime/bootstrap/messages.h"
 #include "runtime/communicator.h"
 #include "tutti/error.h"
 
@@ -81,6 +83,18 @@ std::optional<Membership> vote(Communicator& parent, const Vote& wish, const ncc
 
 }  // namespace
 
+void requireCause(const Error& error, const std::function<void()>& check) {
+  constexpr auto kKnownWithin = std::chrono::seconds(2);
+  constexpr auto kPause = std::chrono::milliseconds(5);
+  const auto* const failure = dynamic_cast<const BootstrapError*>(&error);
+  if (failure == nullptr || !failure->lacksCause() || !check) return;
+  const auto end = std::chrono::steady_clock::now() + kKnownWithin;
+  do {
+    check();
+    std::this_thread::sleep_for(kPause);
+  } while (std::chrono::steady_clock::now() < end);
+}
+
 std::optional<Membership> splitMembership(Communicator& parent, int color, int key) {
   const Occupancy occupancy = parent.occupy();
   std::vector<int> all(static_cast<std::size_t>(parent.nranks()));
@@ -91,8 +105,8 @@ std::optional<Membership> splitMembership(Communicator& parent, int color, int k
   const MeetingEnd end(meetings);
   try {
     return vote(parent, {color, key, meetings.splitNumber()}, meetings.call(check), check);
-  } catch (const Error&) {
-    check();  // the end of another rank says more than what came of it here
+  } catch (const Error& error) {
+    requireCause(error, check);
     throw;
   }
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/bootstrap/unique_id.h"
+#include "tutti/error.h"
 
 namespace tutti {
 
@@ -18,6 +19,11 @@ struct Membership {
   UniqueId id;
   std::function<void()> check;  ///< asked while ranks are missing, see JoinTerms; may be empty
 };
+
+/// `error` has ended a meeting of ranks that `check` asks about. Where it is the end of another rank that
+/// did not say why, looks for the cause, for up to 2 s, and throws that: what other ranks did reaches this
+/// one on other ways.
+void requireCause(const Error& error, const std::function<void()>& check);
 
 /// ncclCommSplit: agrees with all ranks of `parent`, which call it too; nothing with colour
 /// NCCL_SPLIT_NOCOLOR. Throws Error naming who is missing or gone. `parent` must outlive the membership.

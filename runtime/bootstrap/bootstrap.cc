@@ -60,7 +60,7 @@ std::vector<Bytes> Bootstrap::allGatherBytes(std::span<const std::uint8_t> mine)
     is_whole_ = true;
     return all;
   } catch (const Error& error) {
-    joined_.tree.flood(error.code(), error.what());
+    joined_.tree.flood(error);
     throw;
   }
 }
@@ -170,10 +170,10 @@ std::vector<Bytes> Bootstrap::valuesOf(std::span<const std::uint8_t> all) const 
 
 void Bootstrap::requireSize(const Bytes& value, std::size_t bytes, std::size_t rank) {
   if (value.size() == bytes) return;
-  const std::string text =
-      fmt::format("rank {} gave {} bytes where {} were expected", rank, value.size(), bytes);
-  joined_.tree.flood(ncclInternalError, text);
-  throw Error(ncclInternalError, text);
+  const Error error(ncclInternalError,
+                    fmt::format("rank {} gave {} bytes where {} were expected", rank, value.size(), bytes));
+  joined_.tree.flood(error);
+  throw error;
 }
 
 /// What was sent is gone before this rank turns to other work: those below wait for it.
@@ -191,7 +191,7 @@ void Bootstrap::flush() {
   }
 }
 
-void Bootstrap::fail(const std::string& text) noexcept { joined_.tree.flood(ncclRemoteError, text); }
+void Bootstrap::fail(const std::string& text) noexcept { joined_.tree.flood(Error(ncclRemoteError, text)); }
 
 void Bootstrap::leave() noexcept {
   joined_.tree.leave();

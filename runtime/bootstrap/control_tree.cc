@@ -58,12 +58,16 @@ bool TreeChannels::wantsToWrite() const {
 void TreeChannels::sayLost(const Channel& from) const {
   const std::string& problem = from.channel.problem();
   if (from.rank == kRendezvous) {
-    throw Error(ncclRemoteError, fmt::format("lost the rendezvous{}. Did the process that called "
-                                             "ncclGetUniqueId end?",
-                                             problem.empty() ? "" : ": " + problem));
+    throw BootstrapError(ncclRemoteError,
+                         fmt::format("lost the rendezvous{}. Did the process that called "
+                                     "ncclGetUniqueId end?",
+                                     problem.empty() ? "" : ": " + problem),
+                         true);
   }
-  throw Error(ncclRemoteError, fmt::format("{} left while the communicator was being made{}",
-                                           describe(from.rank), problem.empty() ? "" : ": " + problem));
+  throw BootstrapError(ncclRemoteError,
+                       fmt::format("{} left while the communicator was being made{}", describe(from.rank),
+                                   problem.empty() ? "" : ": " + problem),
+                       true);
 }
 
 /// Keeps what has arrived apart from what comes after it: once a message lies in the inbox, the rest stays in
@@ -129,9 +133,9 @@ void TreeChannels::deliver() noexcept {
   }
 }
 
-void TreeChannels::flood(ncclResult_t code, const std::string& text) noexcept {
+void TreeChannels::flood(const Error& error) noexcept {
   if (std::exchange(is_failed_, true)) return;
-  const Bytes last_words = failedMessage(code, text);
+  const Bytes last_words = failedMessage(error);
   for (Channel& channel : channels_) {
     if (!channel.ended) channel.channel.send(last_words);
   }

@@ -77,7 +77,7 @@ class TreeChannels {
   void requirePresent(int rank) const;
 
   /// Tells all neighbours of a failure. The first one counts: later calls do nothing.
-  void flood(ncclResult_t code, const std::string& text) noexcept;
+  void flood(const Error& error) noexcept;
 
   /// Tells all neighbours that this rank is complete, and closes.
   void leave() noexcept;

@@ -103,9 +103,9 @@ class Joining {
     try {
       listen(channel.fd());
     } catch (const Error& error) {
-      channel.send(failedMessage(ncclRemoteError, fmt::format("{} failed while the communicator was being "
-                                                              "made: {}",
-                                                              name(), error.what())));
+      channel.send(failedMessage(
+          Error(ncclRemoteError,
+                fmt::format("{} failed while the communicator was being made: {}", name(), error.what()))));
       channel.pump();
       throw;
     }
@@ -119,10 +119,11 @@ class Joining {
         throw readFailed(payloadOf(*answer));
       }
       if (!is_open) {
-        throw Error(ncclRemoteError,
-                    fmt::format("lost the rendezvous at {}{}. Did the process that called "
-                                "ncclGetUniqueId end?",
-                                endpoint(), channel.problem().empty() ? "" : ": " + channel.problem()));
+        throw BootstrapError(
+            ncclRemoteError,
+            fmt::format("lost the rendezvous at {}{}. Did the process that called ncclGetUniqueId end?",
+                        endpoint(), channel.problem().empty() ? "" : ": " + channel.problem()),
+            true);
       }
       requireTime("the rendezvous", "answer");
       std::vector<pollfd> fds{{channel.fd(), POLLIN, 0}};
@@ -311,7 +312,7 @@ class Joining {
   }
 
   void tell(const Error& error) noexcept {
-    joined_.tree.flood(error.code(), error.what());
+    joined_.tree.flood(error);
     if (joined_.tree.has(kRendezvous)) awaitRendezvousEnd();
     if (has_joined_ && !is_told_ && !joined_.tree.has(treeParent(terms_.rank))) tellRendezvous(error);
   }
@@ -336,7 +337,7 @@ class Joining {
       }
       if (!dial.established()) return;
       SecureChannel channel = dial.take();
-      channel.send(failedMessage(error.code(), error.what()));
+      channel.send(failedMessage(error));
       channel.pump();
     } catch (const std::exception&) {
       // The rendezvous finds out by itself, later.

@@ -9,22 +9,24 @@
 namespace tutti {
 namespace {
 
-Error hasEnded(const JoinNames& names, const std::string& words) {
+BootstrapError hasEnded(const JoinNames& names, const std::string& words) {
   return {ncclRemoteError,
           fmt::format("connecting to the rendezvous at {}: {}. The rendezvous of this unique id has ended: "
                       "the process that called ncclGetUniqueId is gone, or the id was used before (an id "
                       "serves one communicator)",
-                      names.rendezvous, words)};
+                      names.rendezvous, words),
+          true};
 }
 
 }  // namespace
 
-Error rendezvousIsUnreachable(const JoinNames& names, const Dial& dial) {
+BootstrapError rendezvousIsUnreachable(const JoinNames& names, const Dial& dial) {
   if (dial.error() == 0) {
     return {ncclRemoteError,
             fmt::format("{} lost the rendezvous at {} before it was let in: {}. Did the process that called "
                         "ncclGetUniqueId end, or is the secret of this rank another one?",
-                        names.rank, names.rendezvous, dial.problem())};
+                        names.rank, names.rendezvous, dial.problem()),
+            true};
   }
   if (names.is_agreed) {
     return {ncclSystemError,
@@ -41,17 +43,18 @@ Error rendezvousIsUnreachable(const JoinNames& names, const Dial& dial) {
                       names.rank, names.rendezvous, dial.problem())};
 }
 
-Error rendezvousHasGone(const JoinNames& names, int parent, const NetAddress& here) {
+BootstrapError rendezvousHasGone(const JoinNames& names, int parent, const NetAddress& here) {
   const std::string caller = parent == kRendezvous ? "it" : fmt::format("rank {}", parent);
   return {ncclRemoteError,
           fmt::format("{}: the rendezvous at {} has ended, and {} did not call this rank at {}. Another rank "
                       "failed or ended; its own output says why. Perhaps that it cannot reach this address: "
                       "then another interface (NCCL_SOCKET_IFNAME) or open ports (TUTTI_PORT_RANGE) help",
-                      names.rank, names.rendezvous, caller, toText(here))};
+                      names.rank, names.rendezvous, caller, toText(here)),
+          true};
 }
 
-Error childIsLost(const JoinNames& names, const std::string& child, const RankAddress& here,
-                  const RankAddress& there, const Dial& dial) {
+BootstrapError childIsLost(const JoinNames& names, const std::string& child, const RankAddress& here,
+                           const RankAddress& there, const Dial& dial) {
   const std::string connecting =
       fmt::format("{} connecting to {}: {}", names.rank, toText(there.address), dial.problem());
   if (dial.error() == EMFILE || dial.error() == ENFILE) {
@@ -66,7 +69,8 @@ Error childIsLost(const JoinNames& names, const std::string& child, const RankAd
   if (dial.error() == 0 || dial.error() == ECONNREFUSED) {
     return {ncclRemoteError,
             fmt::format("{} left while the communicator was being made ({}{})", child, connecting,
-                        dial.error() == ECONNREFUSED ? hintAtFirewall(there.address) : "")};
+                        dial.error() == ECONNREFUSED ? hintAtFirewall(there.address) : ""),
+            true};
   }
   return {ncclSystemError, fmt::format("{} cannot be reached: {}. Is there a way between these hosts on that "
                                        "interface (NCCL_SOCKET_IFNAME), and are the ports open in firewalls "

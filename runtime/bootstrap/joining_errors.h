@@ -17,13 +17,13 @@ struct JoinNames {
 };
 
 /// `dial` has failed, or was not let in.
-Error rendezvousIsUnreachable(const JoinNames& names, const Dial& dial);
+BootstrapError rendezvousIsUnreachable(const JoinNames& names, const Dial& dial);
 
 /// The rendezvous has gone, and `parent` did not call at `here`: who knows why may have tried to.
-Error rendezvousHasGone(const JoinNames& names, int parent, const NetAddress& here);
+BootstrapError rendezvousHasGone(const JoinNames& names, int parent, const NetAddress& here);
 
 /// `dial`, to `child` at `there`, has failed.
-Error childIsLost(const JoinNames& names, const std::string& child, const RankAddress& here,
-                  const RankAddress& there, const Dial& dial);
+BootstrapError childIsLost(const JoinNames& names, const std::string& child, const RankAddress& here,
+                           const RankAddress& there, const Dial& dial);
 
 }  // namespace tutti

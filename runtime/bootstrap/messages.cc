@@ -23,16 +23,20 @@ Bytes message(MessageType type, std::span<const std::uint8_t> payload) {
   return bytes;
 }
 
-Bytes failedMessage(ncclResult_t code, const std::string& text) {
+Bytes failedMessage(const Error& error) {
+  const auto* const failure = dynamic_cast<const BootstrapError*>(&error);
+  const std::string text = error.what();
   Bytes bytes = message(MessageType::failed);
-  bytes.push_back(static_cast<std::uint8_t>(code));
+  bytes.push_back(static_cast<std::uint8_t>(error.code()));
+  bytes.push_back(failure != nullptr && failure->lacksCause() ? 1 : 0);
   append(bytes, bytesOf(text).first(std::min(text.size(), kMaxText)));
   return bytes;
 }
 
-Error readFailed(std::span<const std::uint8_t> payload) {
-  if (payload.empty()) return {ncclInternalError, "another rank failed and did not say why"};
-  return {static_cast<ncclResult_t>(payload[0]), std::string(payload.begin() + 1, payload.end())};
+BootstrapError readFailed(std::span<const std::uint8_t> payload) {
+  if (payload.size() < 2) return {ncclInternalError, "another rank failed and did not say why"};
+  return {static_cast<ncclResult_t>(payload[0]), std::string(payload.begin() + 2, payload.end()),
+          payload[1] != 0};
 }
 
 Bytes tableMessage(const TableMessage& header, const std::vector<RankAddress>& table) {

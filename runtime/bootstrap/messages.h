@@ -39,7 +39,7 @@ enum class MessageType : std::uint8_t {
 inline constexpr std::uint8_t kFirstLaterType = 32;
 
 /// Raised with every change of the messages, of PeerInfo or of the memory layout of links and board.
-inline constexpr std::uint32_t kProtocolVersion = 4;
+inline constexpr std::uint32_t kProtocolVersion = 5;
 
 /// Stands for the rendezvous where a rank is expected: rank 0's parent.
 inline constexpr std::int32_t kRendezvous = -1;
@@ -71,9 +71,21 @@ struct TableMessage {
 /// A type byte, then the payload.
 Bytes message(MessageType type, std::span<const std::uint8_t> payload = {});
 
-/// A result code, then the text.
-Bytes failedMessage(ncclResult_t code, const std::string& text);
-Error readFailed(std::span<const std::uint8_t> payload);
+/// A failure on the way into a communicator.
+class BootstrapError : public Error {
+ public:
+  /// `lacks_cause`: another end has gone without a word, and why may be known elsewhere.
+  BootstrapError(ncclResult_t code, const std::string& text, bool lacks_cause = false)
+      : Error(code, text), lacks_cause_(lacks_cause) {}
+  bool lacksCause() const noexcept { return lacks_cause_; }
+
+ private:
+  bool lacks_cause_;
+};
+
+/// A result code, whether its cause is missing, then the text.
+Bytes failedMessage(const Error& error);
+BootstrapError readFailed(std::span<const std::uint8_t> payload);
 
 Bytes tableMessage(const TableMessage& header, const std::vector<RankAddress>& table);
 /// False when the payload is no table.

@@ -173,12 +173,13 @@ class Rendezvous {
     }
   }
 
-  Error lost(int rank, const std::string& problem) const {
+  BootstrapError lost(int rank, const std::string& problem) const {
     return {
         ncclRemoteError,
         fmt::format(
             "{} left while the communicator was being made{}", name(rank),
-            problem.empty() ? "" : fmt::format(" (at {}: {})", toText(members_.at(rank).address), problem))};
+            problem.empty() ? "" : fmt::format(" (at {}: {})", toText(members_.at(rank).address), problem)),
+        true};
   }
 
   // ── When all are here: rank 0 gets the table and reports when the tree is complete ──
@@ -218,7 +219,7 @@ class Rendezvous {
           "interface (NCCL_SOCKET_IFNAME), and is the port open in firewalls "
           "(TUTTI_PORT_RANGE)?",
           name(0), toText(members_[0].address), call_root_->problem());
-      fail(is_gone ? lost(0, call_root_->problem()) : Error(ncclSystemError, text));
+      fail(is_gone ? lost(0, call_root_->problem()) : BootstrapError(ncclSystemError, text));
       call_root_.reset();
       return;
     }
@@ -236,7 +237,7 @@ class Rendezvous {
   // ── The first failure ends it for all ──
 
   void fail(const Error& error) {
-    failure_ = failedMessage(error.code(), error.what());
+    failure_ = failedMessage(error);
     deadline_ = Clock::now();
     visits_.clear();
     // Rank 0 last: its process often is this one, and may end at once.

@@ -2,6 +2,7 @@
 // error with exit status 1.
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -84,6 +85,22 @@ void stayAway(Comm& comm, int absent) {
   Comm taken(child);
 }
 
+/// Rank 0 shrinks, and is killed while it waits. The last rank shrinks when it knows of that.
+void shrinkTooLate(Comm& comm) {
+  comm.barrier();
+  const int last = comm.size() - 1;
+  if (comm.rank() != 0 && comm.rank() != last) return;
+  ncclResult_t state = ncclSuccess;
+  while (comm.rank() == last && state == ncclSuccess) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    check(ncclCommGetAsyncError(comm.handle(), &state));
+  }
+  int excluded = 1;
+  ncclComm_t child = nullptr;
+  check(ncclCommShrink(comm.handle(), &excluded, 1, &child, nullptr, NCCL_SHRINK_DEFAULT));
+  Comm taken(child);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -101,6 +118,8 @@ int main(int argc, char** argv) {
       differFromSplitting(comm, argument);
     } else if (what == "absent") {
       stayAway(comm, argument);
+    } else if (what == "late") {
+      shrinkTooLate(comm);
     } else {
       throw std::runtime_error("what?");
     }

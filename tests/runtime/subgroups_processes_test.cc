@@ -62,6 +62,17 @@ TEST_P(Subgroups, ARankThatCallsSomethingElseThanTheSplitIsNamedWithIt) {
   }
 }
 
+/// The meeting place has gone with it, which says nothing of why.
+TEST_P(Subgroups, ARankThatDiedInTheShrinkIsNamedByWhoComesLater) {
+  Group ranks(3, {"late"}, GetParam(), {{0, {{"NCCL_DEBUG", "INFO"}}}});
+  ASSERT_TRUE(ranks[0].waitForError("as one of 2 ranks", std::chrono::seconds(60)));
+  ranks[0].kill(SIGKILL);
+  const auto result = ranks.wait()[2];
+  test::expectSays(result, "rank 0 (pid ");
+  test::expectSays(result, "is gone");
+  EXPECT_EQ(result.err.find("unique id"), std::string::npos) << result.err;
+}
+
 INSTANTIATE_TEST_SUITE_P(Processes, Subgroups, testing::Values(1, 2),
                          [](const auto& hosts) { return hosts.param == 1 ? "OfOneHost" : "OfTwoHosts"; });
 
