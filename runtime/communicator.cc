@@ -108,7 +108,9 @@ Communicator::Communicator(Process& process, Settings settings, const Membership
       states_(static_cast<std::size_t>(nranks_)),
       scratch_(hostScratchBytes(nranks_)),
       registrations_(process, *wiring_.regions, wiring_.network.get(), wiring_.gpu.get(), rank_),
-      meetings_(process, settings_, wiring_, rank_, [this] { return !isOnGpu() && !turns_.pending(); }),
+      meetings_(
+          process, settings_, wiring_, rank_, [this] { return !isOnGpu() && !turns_.pending(); },
+          [this](const std::string& text) { fail(ncclInvalidUsage, text); }),
       says_calls_(process.log().shows(LogLevel::info, LogSubsystem::coll)),
       around_{wiring_,
               process.watcher(),

@@ -152,9 +152,12 @@ bool ControlPlane::isOpen(const Neighbour& neighbour) const {
 }
 
 ControlPlane::Entry ControlPlane::ownEntry() const {
-  Entry entry{.rank = rank_, .state = mine_.state.load(std::memory_order_acquire)};
+  Entry entry;
+  entry.rank = rank_;
+  entry.state = mine_.state.load(std::memory_order_acquire);
   // First: what it says is true of what was entered by then.
   entry.attendance = mine_.attendance.load(std::memory_order_acquire);
+  entry.excluded = mine_.readExcluded();
   entry.completed = mine_.completed.load(std::memory_order_acquire);
   entry.entered = mine_.entered.load(std::memory_order_acquire);
   entry.words.fill(RankStatus::kUnknown);
@@ -184,8 +187,9 @@ void ControlPlane::store(const Entry& entry) {
   if (entry.completed > copy.completed.load(std::memory_order_relaxed)) {
     copy.completed.store(entry.completed, std::memory_order_release);
   }
-  // The last news of a rank is not to be overtaken by a table that was made before.
-  if (copy.state.load(std::memory_order_relaxed) == RankStatus::State::active) {
+  // The last news of a rank is not to be overtaken by a table that was made before. One that failed goes on.
+  if (copy.state.load(std::memory_order_relaxed) != RankStatus::State::left) {
+    copy.exclude(entry.excluded);
     copy.attendance.store(entry.attendance, std::memory_order_release);
   }
 }

@@ -90,6 +90,7 @@ class ControlPlane final : public Watched {
     std::int32_t rank = -1;
     RankStatus::State state = RankStatus::State::active;
     std::uint64_t attendance = 0;
+    RankSet excluded;
     std::uint64_t entered = 0;
     std::uint64_t completed = 0;
     std::array<std::array<std::uint64_t, 2>, RankStatus::kKept>

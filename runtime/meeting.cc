@@ -21,6 +21,8 @@ using Clock = std::chrono::steady_clock;
 using IdWords = decltype(RankStatus::Meeting::id);
 
 constexpr auto kLongWait = std::chrono::milliseconds(200);  ///< then ranks on other hosts are asked
+constexpr auto kFreshCopies =
+    std::chrono::milliseconds(500);  ///< they have been asked, and answered, by then
 /// Of the rendezvous, behind the ranks' own, which know more.
 constexpr auto kLater = std::chrono::seconds(2);
 
@@ -43,6 +45,8 @@ const char* whoMustCall(Attendance::Call call) {
 }  // namespace
 
 void Meetings::begin(Attendance::Call call, const std::vector<int>& ranks) {
+  const bool is_refused = shown_.phase == Attendance::Phase::refused;
+  if (shown_.call == Attendance::Call::shrink && !is_refused) shrunk_.insert(excluded_);
   ranks_ = ranks;
   begun_ = Clock::now();
   gone_before_ = gone();
@@ -53,8 +57,15 @@ void Meetings::begin(Attendance::Call call, const std::vector<int>& ranks) {
   }
   shown_.call = call;
   shown_.phase = Attendance::Phase::waiting;
-  shown_.list = static_cast<std::uint16_t>(keyOf(call, ranks));
+  shown_before_.clear();
+  excluded_ = {};
+  for (const PeerInfo& peer : wiring_.peers) {
+    shown_before_.push_back(wiring_.board[peer.rank].readAttendance());
+    if (!std::ranges::binary_search(ranks, peer.rank)) excluded_.add(peer.rank);
+  }
+  shown_.list = excluded_.hash();
   if (call == Attendance::Call::split) shown_.splits = agreed_splits_ + 1;
+  if (call == Attendance::Call::shrink) wiring_.board[rank_].exclude(excluded_);
   wiring_.board[rank_].attend(shown_);
 }
 
@@ -64,6 +75,10 @@ void Meetings::agree(std::uint32_t number) {
 }
 
 void Meetings::end() noexcept {
+  if (shown_.phase == Attendance::Phase::refused) {  // for the others to see
+    if (ranks_.front() == rank_) withdraw();
+    return;
+  }
   shown_.phase = Attendance::Phase::over;
   wiring_.board[rank_].attend(shown_);
 }
@@ -95,6 +110,12 @@ ncclUniqueId Meetings::call(const std::function<void()>& check) {
   wiring_.board[rank_].call({.number = ++called_, .key = key, .id = std::bit_cast<IdWords>(id)});
   if (wiring_.control != nullptr) wiring_.control->call(process_.watcher());
   return id;
+}
+
+/// Who makes the same call again, and means to meet anew, is not to come to the old place.
+void Meetings::withdraw() noexcept {
+  wiring_.board[rank_].call({});
+  if (wiring_.control != nullptr) wiring_.control->call(process_.watcher());
 }
 
 ncclUniqueId Meetings::await(int caller, std::uint64_t key, const std::function<void()>& check) {
@@ -145,6 +166,7 @@ void Meetings::requireComing() {
   }
   const auto waited = Clock::now() - begun_;
   if (wiring_.control != nullptr && waited >= kLongWait) wiring_.control->ask(process_.watcher());
+  requireSame(waited);
   const std::vector<bool> gone = this->gone();
   const auto isOut = [&](int rank) {
     const auto state = wiring_.board[rank].state.load(std::memory_order_acquire);
@@ -161,6 +183,62 @@ void Meetings::requireComing() {
       fmt::format("{}: not all ranks called it within {} s (TUTTI_INIT_TIMEOUT), as rank {} did: {}. {}",
                   nameOf(shown_.call), std::chrono::duration<double>(settings_.init_timeout).count(), rank_,
                   fmt::join(missing, ", "), whoMustCall(shown_.call)));
+}
+
+/// Called what this rank is in, and gave up since begin() because another one did not.
+bool Meetings::hasRefused(int rank) const {
+  const Attendance theirs = wiring_.board[rank].readAttendance();
+  return theirs.phase == Attendance::Phase::refused &&
+         theirs != shown_before_[static_cast<std::size_t>(rank)] && theirs.hasCalled(shown_);
+}
+
+/// Whether `rank` waits, or gave up waiting since begin(), for `other`, which called what this rank is in, in
+/// a call that this rank has not made.
+bool Meetings::waitsElsewhere(int rank, int other) const {
+  const RankStatus& line = wiring_.board[rank];
+  const Attendance theirs = line.readAttendance();
+  const bool is_refused =
+      theirs.phase == Attendance::Phase::refused && theirs != shown_before_[static_cast<std::size_t>(rank)];
+  if (rank == rank_ || rank == other || (!theirs.isUnderWay() && !is_refused)) return false;
+  if (theirs.call == Attendance::Call::split) {
+    return shown_.call != Attendance::Call::split && theirs.splits > shown_.splits;
+  }
+  const RankSet excluded = line.readExcluded();
+  if (excluded.hash() != theirs.list || excluded.contains(other))
+    return false;  // being written, or without it
+  const bool is_same = shown_.call == Attendance::Call::shrink && excluded == excluded_;
+  return !is_same && !shrunk_.contains(excluded);
+}
+
+/// Two ranks that wait for each other in different calls, of which the first is in this rank's.
+std::optional<std::pair<int, int>> Meetings::findDifference(std::chrono::nanoseconds waited) const {
+  // A copy may be as old as the last call of both.
+  const auto isFresh = [&](int rank) {
+    return waited >= kFreshCopies || std::ranges::binary_search(wiring_.locals, rank);
+  };
+  for (const int one : ranks_) {
+    if (one != rank_ && !(isFresh(one) && hasRefused(one))) continue;
+    for (const int other : ranks_) {
+      if (isFresh(other) && waitsElsewhere(other, one)) return std::pair(one, other);
+    }
+  }
+  return std::nullopt;
+}
+
+void Meetings::requireSame(std::chrono::nanoseconds waited) {
+  const auto found = findDifference(waited);
+  if (!found) return;
+  const auto who = [this](int rank) { return describe(wiring_.peers[static_cast<std::size_t>(rank)]); };
+  const RankStatus& other = wiring_.board[found->second];
+  const std::string text = fmt::format(
+      "the ranks called different operations: {}: {}; {}: {}. All ranks must make the same calls in the same "
+      "order, with the same excludeRanksList",
+      who(found->first), meetingText(shown_, excluded_), who(found->second),
+      meetingText(other.readAttendance(), other.readExcluded()));
+  shown_.phase = Attendance::Phase::refused;
+  wiring_.board[rank_].attend(shown_);
+  fail_(text);
+  throw Error(ncclInvalidUsage, text);
 }
 
 /// "rank 2 (pid 4711 on node7) is inside AllReduce #6 ...".

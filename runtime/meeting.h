@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,10 +26,16 @@ namespace tutti {
 /// The meetings of one rank. One thread at a time holds one.
 class Meetings {
  public:
-  /// `is_idle` says whether nothing of this rank is queued or under way.
+  /// `is_idle` says whether nothing of this rank is queued or under way; `fail` makes something the fault of
+  /// the communicator, with ncclInvalidUsage, unless it has one.
   Meetings(Process& process, const Settings& settings, const Wiring& wiring, int rank,
-           std::function<bool()> is_idle)
-      : process_(process), settings_(settings), wiring_(wiring), rank_(rank), is_idle_(std::move(is_idle)) {}
+           std::function<bool()> is_idle, std::function<void(const std::string&)> fail)
+      : process_(process),
+        settings_(settings),
+        wiring_(wiring),
+        rank_(rank),
+        is_idle_(std::move(is_idle)),
+        fail_(std::move(fail)) {}
 
   /// This rank calls `call`, as `ranks` do, of which it is one: shown to the others until end().
   void begin(Attendance::Call call, const std::vector<int>& ranks);
@@ -46,7 +54,9 @@ class Meetings {
   ncclUniqueId open(const std::vector<int>& ranks, const std::string& missing_words) const;
 
   /// Throws Error(ncclSystemError) naming those of the ranks of begin() that did not call the same, when
-  /// TUTTI_INIT_TIMEOUT has passed, or as soon as another rank has given up for that.
+  /// TUTTI_INIT_TIMEOUT has passed, or as soon as another rank has given up for that;
+  /// Error(ncclInvalidUsage) as soon as one of them waits for this rank in another call, or with another
+  /// list: then it tells all, and they hear the same.
   void requireComing();
 
   /// Throws Error(ncclRemoteError) naming one of `ranks` that has left or whose process has ended, or the
@@ -56,7 +66,12 @@ class Meetings {
   void requireAlive(const std::vector<int>& ranks, Faults faults) const;
 
  private:
+  void withdraw() noexcept;
   ncclUniqueId await(int caller, std::uint64_t key, const std::function<void()>& check);
+  void requireSame(std::chrono::nanoseconds waited);
+  std::optional<std::pair<int, int>> findDifference(std::chrono::nanoseconds waited) const;
+  bool hasRefused(int rank) const;
+  bool waitsElsewhere(int rank, int other) const;
   std::vector<bool> gone() const;
   bool hasGivenUp(int rank) const;
   bool hasCalled(int rank) const;
@@ -67,12 +82,16 @@ class Meetings {
   const Wiring& wiring_;
   int rank_;
   std::function<bool()> is_idle_;
-  Attendance shown_;        ///< in this rank's line
-  std::vector<int> ranks_;  ///< of begin()
+  std::function<void(const std::string&)> fail_;
+  Attendance shown_;          ///< in this rank's line
+  RankSet excluded_;          ///< of a shrink
+  std::set<RankSet> shrunk_;  ///< lists of shrinks that are over here: others may still be in them
+  std::vector<int> ranks_;    ///< of begin()
   std::chrono::steady_clock::time_point begun_;
-  std::vector<bool> gone_before_;    ///< by rank: at begin(); what their lines say is of an earlier call
-  std::uint32_t agreed_splits_ = 0;  ///< so many splits all ranks have come to
-  std::uint64_t called_ = 0;         ///< meetings that this rank has called
+  std::vector<Attendance> shown_before_;  ///< by rank: at begin()
+  std::vector<bool> gone_before_;         ///< by rank: at begin(); what their lines say is of an earlier call
+  std::uint32_t agreed_splits_ = 0;       ///< so many splits all ranks have come to
+  std::uint64_t called_ = 0;              ///< meetings that this rank has called
   std::map<int, std::uint64_t> attended_;  ///< by caller: the number of the last one
 };
 

@@ -18,6 +18,19 @@ std::string operationText(const RankStatus& line, std::uint64_t number) {
   return line.readDescriptor(number, found) ? describe(found, number) : fmt::format("operation #{}", number);
 }
 
+std::string meetingText(const Attendance& attendance, const RankSet& excluded) {
+  constexpr int kMost = 16;
+  if (attendance.call != Attendance::Call::shrink) return nameOf(attendance.call);
+  std::string ranks;
+  int count = 0;
+  for (int rank = 0; rank < kMaxRanks; ++rank) {
+    if (excluded.contains(rank) && ++count <= kMost)
+      ranks += fmt::format("{}{}", count > 1 ? ", " : "", rank);
+  }
+  if (count > kMost) ranks += fmt::format(" and {} more", count - kMost);
+  return fmt::format("{}, excluding rank {}", nameOf(attendance.call), ranks);
+}
+
 std::string lastCallOf(const RankStatus& line) {
   const Attendance attendance = line.readAttendance();
   const std::uint64_t completed = line.completed.load(std::memory_order_acquire);

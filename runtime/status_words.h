@@ -14,6 +14,9 @@ std::uint64_t numberOf(const RankStatus& line, const Descriptor& collective);
 /// "operation #6" as the line knows it: "AllReduce #6 sum float ×100".
 std::string operationText(const RankStatus& line, std::uint64_t number);
 
+/// What the rank called to make another communicator: "ncclCommShrink, excluding rank 2, 5".
+std::string meetingText(const Attendance& attendance, const RankSet& excluded);
+
 /// What the rank is doing, to follow its name: "is inside AllReduce #6 sum float ×100".
 std::string lastCallOf(const RankStatus& line);
 

@@ -111,6 +111,7 @@ class Joining {
     }
     const JoinMessage join{.nranks = terms_.nranks, .rank = terms_.rank, .where = self_};
     channel.send(message(MessageType::join, bytesOf(join)));
+    is_expected_ = true;
     for (;;) {
       const bool is_open = channel.pump();
       if (const auto answer = channel.receive()) {
@@ -129,7 +130,6 @@ class Joining {
       std::vector<pollfd> fds{{channel.fd(), POLLIN, 0}};
       pollFor(fds, kTick);
     }
-    has_joined_ = true;
     Process::instance().log().write(
         LogLevel::info, terms_.rank,
         fmt::format("joined at the rendezvous {} as one of {} ranks; waits for the others at {}", endpoint(),
@@ -314,7 +314,7 @@ class Joining {
   void tell(const Error& error) noexcept {
     joined_.tree.flood(error);
     if (joined_.tree.has(kRendezvous)) awaitRendezvousEnd();
-    if (has_joined_ && !is_told_ && !joined_.tree.has(treeParent(terms_.rank))) tellRendezvous(error);
+    if (is_expected_ && !is_told_ && !joined_.tree.has(treeParent(terms_.rank))) tellRendezvous(error);
   }
 
   /// Rank 0's process often is the rendezvous's, too: it does not end before the others were told.
@@ -347,8 +347,8 @@ class Joining {
   const JoinTerms& terms_;
   RankAddress self_;
   Joined joined_;
-  bool has_joined_ = false;
-  bool is_told_ = false;  ///< the rendezvous knows of the failure
+  bool is_expected_ = false;  ///< at the rendezvous
+  bool is_told_ = false;      ///< the rendezvous knows of the failure
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <bit>
 #include <cstdint>
+#include <tuple>
 
 #include "runtime/core/attendance.h"
 #include "runtime/core/descriptor.h"
@@ -45,6 +46,9 @@ struct alignas(128) RankStatus {
   /// sees what the rank entered before.
   std::atomic<std::uint64_t> attendance;
 
+  /// The ranks that the last shrink leaves out, stored before `attendance`, which has a hash of them.
+  std::array<std::atomic<std::uint64_t>, std::tuple_size_v<decltype(RankSet::words)>> excluded;
+
   /// A meeting that this rank has called: whose it is, and the unique id by which they join. `meeting` is its
   /// number, stored with release after the rest; 0 while there is none.
   std::atomic<std::uint64_t> meeting;
@@ -56,6 +60,19 @@ struct alignas(128) RankStatus {
     std::uint64_t key = 0;
     std::array<std::uint64_t, 16> id{};
   };
+
+  void exclude(const RankSet& ranks) {
+    for (std::size_t i = 0; i < excluded.size(); ++i) {
+      excluded[i].store(ranks.words[i], std::memory_order_release);
+    }
+  }
+  RankSet readExcluded() const {
+    RankSet ranks;
+    for (std::size_t i = 0; i < excluded.size(); ++i) {
+      ranks.words[i] = excluded[i].load(std::memory_order_acquire);
+    }
+    return ranks;
+  }
 
   void attend(const Attendance& mine) {
     attendance.store(std::bit_cast<std::uint64_t>(mine), std::memory_order_release);
@@ -109,6 +126,6 @@ struct alignas(128) RankStatus {
     return true;
   }
 };
-static_assert(sizeof(RankStatus) == 1408);
+static_assert(sizeof(RankStatus) == 1536);
 
 }  // namespace tutti

@@ -2,6 +2,7 @@
 // all ranks; and what only looks like that is left alone.
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -20,6 +21,14 @@ void split(Comm& comm) {
   ncclComm_t child = nullptr;
   check(ncclCommSplit(comm.handle(), 0, 0, &child, nullptr));
   check(ncclCommDestroy(child));
+}
+
+ncclResult_t shrink(Comm& comm, std::vector<int> excluded, int flags = NCCL_SHRINK_DEFAULT) {
+  ncclComm_t child = nullptr;
+  const ncclResult_t result = ncclCommShrink(comm.handle(), excluded.data(),
+                                             static_cast<int>(excluded.size()), &child, nullptr, flags);
+  if (child != nullptr) check(ncclCommDestroy(child));
+  return result;
 }
 
 /// All ranks fail with ncclInvalidUsage and all these words.
@@ -62,6 +71,64 @@ TEST(SplitMismatches, OneRankSplits) {
     expectAllSay(errors, {"rank " + std::to_string(other) + " (pid ", "AllReduce #2 max float ×30",
                           "is in ncclCommSplit, after AllReduce #1 "});
   }
+}
+
+/// Also the one that is left out, which splits, too.
+TEST(SplitMismatches, OneRankShrinks) {
+  for (int other = 0; other < 3; ++other) {
+    const int excluded = (other + 1) % 3;
+    const Errors errors = run(3, [other, excluded](Comm& comm) {
+      comm.rank() == other ? check(shrink(comm, {excluded})) : split(comm);
+    });
+    expectAllSay(errors, {"called different operations", "rank " + std::to_string(other) + " (pid ",
+                          "ncclCommShrink, excluding rank " + std::to_string(excluded), ": ncclCommSplit"});
+  }
+}
+
+TEST(SplitMismatches, ListsOfShrinksDiffer) {
+  for (int other = 0; other < 3; ++other) {
+    const Errors errors = run(4, [other](Comm& comm) {
+      if (comm.rank() == 3) return comm.barrier();  // hears of it there
+      check(shrink(comm, {comm.rank() == other ? (other + 1) % 3 : 3}));
+    });
+    expectAllSay(errors, {"called different operations", "ncclCommShrink, excluding rank 3"});
+  }
+}
+
+/// The communicator has a fault already, which is why they shrink. Rank 1 is not waited for by rank 2, but
+/// rank 0 is. When they agree, they may go on.
+TEST(SplitMismatches, ListsDifferAfterAFault) {
+  std::barrier step(4);
+  const auto errors = test::runRanks(4, [&step](Comm& comm) {
+    comm.barrier();
+    if (comm.rank() != 3) {
+      const ncclResult_t result =
+          shrink(comm, comm.rank() == 2 ? std::vector<int>{1, 3} : std::vector<int>{3}, NCCL_SHRINK_ABORT);
+      const std::string said = test::lastError();
+      EXPECT_EQ(result, ncclInvalidUsage) << said;
+      EXPECT_NE(said.find("ncclCommShrink, excluding rank 1, 3"), std::string::npos) << said;
+      EXPECT_NE(said.find("ncclCommShrink, excluding rank 3"), std::string::npos) << said;
+    }
+    step.arrive_and_wait();
+    const ncclResult_t again = comm.rank() != 3 ? shrink(comm, {3}, NCCL_SHRINK_ABORT) : ncclSuccess;
+    step.arrive_and_wait();
+    check(again);
+  });
+  EXPECT_EQ(errors, test::noErrors(4));
+}
+
+/// Ranks that are left out go ahead to the next call, and those that shrink are not all done at once.
+TEST(SplitMismatches, CallsThatFollowEachOtherAreTheSame) {
+  EXPECT_EQ(test::runRanks(3,
+                           [](Comm& comm) {
+                             for (int round = 0; round < 8; ++round) {
+                               for (const int excluded : {2, 0, 1, 2}) {
+                                 if (comm.rank() != excluded) check(shrink(comm, {excluded}));
+                                 if (excluded == round % 3) split(comm);
+                               }
+                             }
+                           }),
+            test::noErrors(3));
 }
 
 /// They have split before: what their lines say of that is not taken for the present.

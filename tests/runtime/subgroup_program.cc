@@ -85,6 +85,19 @@ void stayAway(Comm& comm, int absent) {
   Comm taken(child);
 }
 
+/// `other` shrinks without rank 1, or without rank 2 where all shrink; the others split.
+void meetDifferently(Comm& comm, int other, bool all_shrink) {
+  comm.barrier();
+  ncclComm_t child = nullptr;
+  int excluded = comm.rank() == other && all_shrink ? 2 : 1;
+  if (comm.rank() == other || all_shrink) {
+    check(ncclCommShrink(comm.handle(), &excluded, 1, &child, nullptr, NCCL_SHRINK_DEFAULT));
+  } else {
+    check(ncclCommSplit(comm.handle(), 0, 0, &child, nullptr));
+  }
+  Comm taken(child);
+}
+
 /// Rank 0 shrinks, and is killed while it waits. The last rank shrinks when it knows of that.
 void shrinkTooLate(Comm& comm) {
   comm.barrier();
@@ -118,6 +131,9 @@ int main(int argc, char** argv) {
       differFromSplitting(comm, argument);
     } else if (what == "absent") {
       stayAway(comm, argument);
+    } else if (what == "shrink-or-split" || what == "lists") {
+      if (what == "lists" && comm.rank() == 1) stayAway(comm, 1);
+      meetDifferently(comm, argument, what == "lists");
     } else if (what == "late") {
       shrinkTooLate(comm);
     } else {

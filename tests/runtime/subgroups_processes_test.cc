@@ -62,6 +62,29 @@ TEST_P(Subgroups, ARankThatCallsSomethingElseThanTheSplitIsNamedWithIt) {
   }
 }
 
+TEST_P(Subgroups, ARankThatShrinksWhereOthersSplitIsNamedWithIt) {
+  for (const int other : {0, 3}) {
+    for (const auto& result : Group(4, {"shrink-or-split", std::to_string(other)}, GetParam()).wait()) {
+      test::expectSays(result, "rank " + std::to_string(other) + " (pid ");
+      test::expectSays(result, "ncclCommShrink, excluding rank 1");
+      test::expectSays(result, ": ncclCommSplit");
+    }
+  }
+}
+
+TEST_P(Subgroups, ListsOfShrinksThatDifferAreNamed) {
+  for (const int other : {0, 3}) {
+    Group ranks(4, {"lists", std::to_string(other)}, GetParam());
+    for (const int rank : {0, 2, 3}) {
+      const auto result = ranks[rank].wait(std::chrono::seconds(50));
+      test::expectSays(result, "rank " + std::to_string(other) + " (pid ");
+      test::expectSays(result, "ncclCommShrink, excluding rank 1");
+      test::expectSays(result, "ncclCommShrink, excluding rank 2");
+    }
+    ranks[1].kill(SIGKILL);
+  }
+}
+
 /// The meeting place has gone with it, which says nothing of why.
 TEST_P(Subgroups, ARankThatDiedInTheShrinkIsNamedByWhoComesLater) {
   Group ranks(3, {"late"}, GetParam(), {{0, {{"NCCL_DEBUG", "INFO"}}}});
