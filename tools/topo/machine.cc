@@ -126,9 +126,10 @@ Machine makeMachine(std::vector<NamedHost> hosts, const MachineOptions& options)
     machine.cluster.hosts.push_back(std::move(placed));
   }
   if (rank > kMostRanks)
-    throw std::invalid_argument(fmt::format("{} on {}: a communicator has {} at most; take fewer --hosts",
-                                            countWords(machine.rankCount(), "rank"),
-                                            countWords(machine.cluster.hosts.size(), "host"), kMostRanks));
+    throw std::invalid_argument(
+        fmt::format("{} on {}: a communicator has {} at most; take fewer --hosts or --ranks",
+                    countWords(machine.rankCount(), "rank"), countWords(machine.cluster.hosts.size(), "host"),
+                    kMostRanks));
   for (const Cluster::HostShape& shape : machine.cluster.shapes) machine.paths.emplace_back(*shape.topology);
   machine.search = searchCluster(machine.cluster, options.rules);
   if (!options.graph.empty()) takeGraph(machine, options);

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "runtime/topology/notation.h"
 #include "tools/topo/words.h"
@@ -41,32 +43,39 @@ const char* meaningOf(PathClass path_class) {
   return "";
 }
 
-int nvlinkCount(const TopologyPaths& paths, int from, int to) {
-  const Path& path = paths.between(from, to);
-  const int next = path.edges.empty() ? to : paths.edges()[static_cast<std::size_t>(path.edges.front())].to;
-  int count = 0;
-  for (const NvLinks& links : paths.topology().nvlinks) {
-    if (links.from == from && links.to == next) count += links.count;
-  }
-  return count;
+/// How many NVLinks lead from one node to another.
+using NvLinkCounts = std::map<std::pair<int, int>, int>;
+
+NvLinkCounts countNvLinks(const Topology& topology) {
+  NvLinkCounts counts;
+  for (const NvLinks& links : topology.nvlinks) counts[{links.from, links.to}] += links.count;
+  return counts;
 }
 
-/// "GPU0", "NIC3", "NUMA1": columns are narrow.
-std::string columnOf(const TopologyPaths& paths, int node) {
-  const Topology& topology = paths.topology();
-  const TopologyKind kind = nodeAt(topology, node).kind;
-  if (kind == TopologyKind::net || kind == TopologyKind::nic) {
-    const std::vector<int> endpoints = endpointsOf(topology);
-    const auto first = std::ranges::find_if(endpoints, [&](int other) {
-      const TopologyKind it = nodeAt(topology, other).kind;
-      return it == TopologyKind::net || it == TopologyKind::nic;
-    });
-    return fmt::format("NIC{}", std::ranges::find(endpoints, node) - first);
+/// Those that the way begins with.
+int nvlinkCount(const TopologyPaths& paths, const NvLinkCounts& counts, int from, int to) {
+  const Path& path = paths.between(from, to);
+  const int next = path.edges.empty() ? to : paths.edges()[static_cast<std::size_t>(path.edges.front())].to;
+  const auto found = counts.find({from, next});
+  return found == counts.end() ? 0 : found->second;
+}
+
+/// "GPU0", "NIC3", "NUMA1", by endpoint: columns are narrow.
+std::vector<std::string> columnsOf(const Topology& topology, const std::vector<int>& endpoints) {
+  std::vector<std::string> columns;
+  int nics = 0;
+  for (const int node : endpoints) {
+    const TopologyKind kind = nodeAt(topology, node).kind;
+    if (kind == TopologyKind::net || kind == TopologyKind::nic) {
+      columns.push_back(fmt::format("NIC{}", nics++));
+    } else if (kind == TopologyKind::numa_node) {
+      columns.push_back(fmt::format("NUMA{}", nodeAt(topology, node).cpu.numa));
+    } else {
+      columns.push_back(shortLabel(topology, node));
+      std::erase(columns.back(), ' ');
+    }
   }
-  if (kind == TopologyKind::numa_node) return fmt::format("NUMA{}", nodeAt(topology, node).cpu.numa);
-  std::string label = shortLabel(topology, node);
-  std::erase(label, ' ');
-  return label;
+  return columns;
 }
 
 using Table = std::vector<std::vector<std::string>>;
@@ -86,14 +95,29 @@ std::string aligned(const Table& table) {
   return text;
 }
 
-Table classTable(const TopologyPaths& paths, const std::vector<int>& endpoints) {
+std::string connectionWords(const TopologyPaths& paths, const NvLinkCounts& counts, int from, int to) {
+  if (from == to) return "X";
+  const PathClass path_class = paths.between(from, to).path_class;
+  if (path_class != PathClass::nvl) return std::string(name(path_class));
+  return fmt::format("NV{}", nvlinkCount(paths, counts, from, to));
+}
+
+/// With the names of columns in its first row.
+Table headed(const std::vector<std::string>& columns) {
   Table table{{""}};
-  for (const int to : endpoints) table.front().push_back(columnOf(paths, to));
+  table.front().insert(table.front().end(), columns.begin(), columns.end());
+  return table;
+}
+
+Table classTable(const TopologyPaths& paths, const std::vector<int>& endpoints,
+                 const std::vector<std::string>& columns) {
+  const NvLinkCounts counts = countNvLinks(paths.topology());
+  Table table = headed(columns);
   table.front().insert(table.front().end(), {"NUMA", "CPUs"});
-  for (const int from : endpoints) {
-    table.push_back({columnOf(paths, from)});
-    for (const int to : endpoints) table.back().push_back(connectionWords(paths, from, to));
-    const int numa = paths.topology().numaOf(from);
+  for (std::size_t i = 0; i < endpoints.size(); ++i) {
+    table.push_back({columns[i]});
+    for (const int to : endpoints) table.back().push_back(connectionWords(paths, counts, endpoints[i], to));
+    const int numa = paths.topology().numaOf(endpoints[i]);
     const bool is_known = numa != kNoNode;
     const CpuDetails cpu = is_known ? nodeAt(paths.topology(), numa).cpu : CpuDetails{};
     table.back().push_back(is_known ? std::to_string(cpu.numa) : "-");
@@ -102,20 +126,21 @@ Table classTable(const TopologyPaths& paths, const std::vector<int>& endpoints) 
   return table;
 }
 
-Table speedTable(const TopologyPaths& paths, const std::vector<int>& endpoints) {
-  Table table{{""}};
-  for (const int to : endpoints) table.front().push_back(columnOf(paths, to));
-  for (const int from : endpoints) {
-    table.push_back({columnOf(paths, from)});
+Table speedTable(const TopologyPaths& paths, const std::vector<int>& endpoints,
+                 const std::vector<std::string>& columns) {
+  Table table = headed(columns);
+  for (std::size_t i = 0; i < endpoints.size(); ++i) {
+    table.push_back({columns[i]});
     for (const int to : endpoints) {
-      const Path& path = paths.between(from, to);
-      table.back().push_back(from == to ? "X" : shortGBytes(path.gbytes_per_s));
+      const Path& path = paths.between(endpoints[i], to);
+      table.back().push_back(endpoints[i] == to ? "X" : shortGBytes(path.gbytes_per_s));
     }
   }
   return table;
 }
 
-std::string legend(const TopologyPaths& paths, const std::vector<int>& endpoints) {
+std::string legend(const TopologyPaths& paths, const std::vector<int>& endpoints,
+                   const std::vector<std::string>& columns) {
   std::set<PathClass> used;
   for (const int from : endpoints) {
     for (const int to : endpoints) {
@@ -127,12 +152,13 @@ std::string legend(const TopologyPaths& paths, const std::vector<int>& endpoints
     const std::string label = path_class == PathClass::nvl ? "NV#" : std::string(name(path_class));
     text += fmt::format("  {:<4} {}\n", label, meaningOf(path_class));
   }
-  for (const int node : endpoints) {
+  for (std::size_t i = 0; i < endpoints.size(); ++i) {
+    const int node = endpoints[i];
     const TopologyKind kind = nodeAt(paths.topology(), node).kind;
     if (kind != TopologyKind::net && kind != TopologyKind::nic) continue;
     const std::string label =
         kind == TopologyKind::net ? shortLabel(paths.topology(), node) : paths.topology().label(node);
-    text += fmt::format("  {:<4} {}\n", columnOf(paths, node), label);
+    text += fmt::format("  {:<4} {}\n", columns[i], label);
   }
   return text;
 }
@@ -142,22 +168,17 @@ std::string legend(const TopologyPaths& paths, const std::vector<int>& endpoints
 std::vector<int> endpointsOf(const Topology& topology) {
   std::vector<int> endpoints = gpusInOrder(topology);
   if (endpoints.empty()) endpoints = topology.all(TopologyKind::numa_node);
+  std::vector<bool> has_ports(topology.nodes.size());
+  for (const TopologyNode& node : topology.nodes) {
+    if (node.kind == TopologyKind::net && node.parent != kNoNode)
+      has_ports[static_cast<std::size_t>(node.parent)] = true;
+  }
   for (std::size_t i = 0; i < topology.nodes.size(); ++i) {
     const TopologyKind kind = topology.nodes[i].kind;
-    const bool has_ports = std::ranges::any_of(topology.nodes, [&](const TopologyNode& node) {
-      return node.kind == TopologyKind::net && node.parent == static_cast<int>(i);
-    });
-    if (kind == TopologyKind::net || (kind == TopologyKind::nic && !has_ports))
+    if (kind == TopologyKind::net || (kind == TopologyKind::nic && !has_ports[i]))
       endpoints.push_back(static_cast<int>(i));
   }
   return endpoints;
-}
-
-std::string connectionWords(const TopologyPaths& paths, int from, int to) {
-  if (from == to) return "X";
-  const PathClass path_class = paths.between(from, to).path_class;
-  if (path_class != PathClass::nvl) return std::string(name(path_class));
-  return fmt::format("NV{}", nvlinkCount(paths, from, to));
 }
 
 std::string matrixText(const Machine& machine) {
@@ -165,12 +186,13 @@ std::string matrixText(const Machine& machine) {
   for (std::size_t shape = 0; shape < machine.cluster.shapes.size(); ++shape) {
     const TopologyPaths& paths = machine.paths[shape];
     const std::vector<int> endpoints = endpointsOf(paths.topology());
+    const std::vector<std::string> columns = columnsOf(paths.topology(), endpoints);
     if (shape > 0) text += '\n';
     text += namesOf(machine.hostsOf(shape)) + ": how they reach each other\n";
-    text += aligned(classTable(paths, endpoints));
+    text += aligned(classTable(paths, endpoints, columns));
     text += "\nBandwidth of the narrowest link on the way, GB/s, one direction\n";
-    text += aligned(speedTable(paths, endpoints));
-    text += '\n' + legend(paths, endpoints);
+    text += aligned(speedTable(paths, endpoints, columns));
+    text += '\n' + legend(paths, endpoints, columns);
   }
   return text;
 }
