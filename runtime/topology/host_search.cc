@@ -148,8 +148,8 @@ void setClasses(ChannelGraph& graph, const TopologyPaths& paths, const std::vect
   graph.inter_class = std::max(legClass(channel.net_in, node(0)), legClass(node(last), channel.net_out));
 }
 
-/// The order of the seats: where there are too many places to search, at what its links carry; where there
-/// is no way, at a speed that says nothing.
+/// The order of the seats: where there are too many places or ports to search, at what its links carry; where
+/// there is no way, at a speed that says nothing.
 ChannelGraph lastResort(const HostProblem& host, const TopologyPaths& paths, const std::vector<int>& seats,
                         ChannelPattern pattern, const SearchRules& rules) {
   ChannelGraph graph{.pattern = pattern,
@@ -184,8 +184,9 @@ ChannelGraph searchHost(const TopologyPaths& paths, const std::vector<int>& seat
   const bool has_ports = hosts > 1 && !portsOf(paths.topology()).empty();
   const RouteForm form = formOf(pattern, has_ports);
   HostProblem host = placesOf(paths, seats, form);
-  if (host.seats.size() > kMostSearchedPlaces || seats.empty())
-    return lastResort(host, paths, seats, pattern, rules);
+  const bool is_too_large =
+      host.seats.size() > kMostSearchedPlaces || host.problem.ports.size() > kMostSearchedPorts;
+  if (is_too_large || seats.empty()) return lastResort(host, paths, seats, pattern, rules);
   addLegs(host, paths, rules);
   // Ranks in host memory have one thread: one channel.
   const bool has_gpus = paths.topology().nodes[at(seats.front())].kind == TopologyKind::gpu;

@@ -1,6 +1,7 @@
 // Which way data takes between two devices of a host under a person's rules, and what it loads.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,9 @@ namespace tutti {
 /// too far from each other for p2p_level, or from a port for rdma_level, meet in the memory of the GPU's NUMA
 /// node.
 Leg legBetween(const TopologyPaths& paths, const SearchRules& rules, int from, int to);
+
+/// Hosts with more ports than that are not searched for ways to other hosts: the first port is used.
+inline constexpr std::size_t kMostSearchedPorts = 64;
 
 /// What leaves the host: the RDMA ports, or where there are none the network interfaces.
 std::vector<int> portsOf(const Topology& topology);

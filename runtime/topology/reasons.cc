@@ -114,6 +114,11 @@ class Reasons {
       say("{}: not searched: ranks are in {} places, more than {}; they keep their order", whoIs(shape),
           places.size(), kMostSearchedPlaces);
     }
+    const std::size_t ports = portsOf(paths_[shape].topology()).size();
+    if (cluster_.hosts.size() > 1 && ports > kMostSearchedPorts) {
+      say("{}: not searched: it has {} ports, more than {}; ranks keep their order and use the first port",
+          whoIs(shape), ports, kMostSearchedPorts);
+    }
     if (passesThroughHostMemory(shape)) {
       say("{}: between NICs and GPUs data passes through host memory: they are farther from each other than "
           "{}",

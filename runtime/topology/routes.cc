@@ -139,6 +139,19 @@ class RouteFinder {
     keepWidest(partial);
   }
 
+  using Place = std::vector<Partial>::iterator;
+
+  /// The places of the `most` widest, among equals those with the fewest hops, then the first.
+  std::vector<std::ptrdiff_t> widest(Place begin, Place end, std::ptrdiff_t most) const {
+    std::vector<std::tuple<double, int, std::ptrdiff_t>> order;
+    for (Place p = begin; p != end; ++p) order.emplace_back(-width(p->route), p->route.hops, p - begin);
+    std::ranges::partial_sort(order, order.begin() + most);
+    std::vector<std::ptrdiff_t> places;
+    for (std::ptrdiff_t i = 0; i < most; ++i)
+      places.push_back(std::get<2>(order[static_cast<std::size_t>(i)]));
+    return places;
+  }
+
   /// `partial` is ordered by ports.
   void keepWidest(std::vector<Partial>& partial) {
     const std::size_t ports = std::max<std::size_t>(1, problem_.ports.size());
@@ -151,11 +164,10 @@ class RouteFinder {
                                     [begin](const Partial& p) { return p.route.in != begin->route.in; });
       if (end - begin > most) {
         found_.is_complete = false;
-        std::stable_sort(begin, end, [this](const Partial& a, const Partial& b) {
-          return std::pair(-width(a.route), a.route.hops) < std::pair(-width(b.route), b.route.hops);
-        });
+        for (const std::ptrdiff_t place : widest(begin, end, most)) kept.push_back(std::move(begin[place]));
+      } else {
+        std::move(begin, end, std::back_inserter(kept));
       }
-      std::move(begin, std::min(end, begin + most), std::back_inserter(kept));
       begin = end;
     }
     partial = std::move(kept);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace tutti {
 namespace {
@@ -27,16 +28,25 @@ std::vector<int> slotsAt(const ChannelProblem& problem, double speed) {
 class Room {
  public:
   explicit Room(const PackingInput& input)
-      : prices_(input.prices.by_link), least_uses_(leastUses(input.problem)), cuts_(input.cuts) {}
+      : prices_(input.prices.by_link), least_uses_(leastUses(input.problem)) {
+    cuts_.reserve(input.cuts.size());
+    for (const Cut& cut : input.cuts) cuts_.push_back(&cut);
+  }
 
-  /// Keeps to the cuts that leave least.
+  /// Keeps to the cuts that leave least; among equals to the first.
   void keepTightest(const std::vector<int>& slots) {
-    std::ranges::stable_sort(cuts_, {}, [&](const Cut& cut) { return through(cut, slots); });
-    if (cuts_.size() > kMostCuts) cuts_.resize(kMostCuts);
+    if (cuts_.size() <= kMostCuts) return;
+    std::vector<std::pair<std::size_t, std::size_t>> by_room;  // and their place
+    by_room.reserve(cuts_.size());
+    for (std::size_t i = 0; i < cuts_.size(); ++i) by_room.emplace_back(through(*cuts_[i], slots), i);
+    std::ranges::nth_element(by_room, by_room.begin() + kMostCuts);
+    std::vector<const Cut*> kept;
+    for (std::size_t i = 0; i < kMostCuts; ++i) kept.push_back(cuts_[by_room[i].second]);
+    cuts_ = std::move(kept);
   }
 
   std::size_t in(const std::vector<int>& slots, std::size_t most) const {
-    for (const Cut& cut : cuts_) most = std::min(most, through(cut, slots));
+    for (const Cut* cut : cuts_) most = std::min(most, through(*cut, slots));
     if (prices_.empty()) return most;
     double worth = 0;
     for (std::size_t link = 0; link < slots.size(); ++link) worth += prices_[link] * slots[link];
@@ -52,7 +62,7 @@ class Room {
 
   const std::vector<double>& prices_;
   std::vector<int> least_uses_;
-  std::vector<Cut> cuts_;
+  std::vector<const Cut*> cuts_;
 };
 
 class SlotPacking {

@@ -322,6 +322,25 @@ TEST(HostSearch, TooManyGpusKeepTheirOrder) {
   EXPECT_NE(reasons.at(1).find("not searched: ranks are in 65 places, more than 64"), std::string::npos);
 }
 
+TEST(HostSearch, TooManyPortsAreNotSearched) {
+  test::HostBuilder host;
+  const int numa = host.numaNode("AuthenticAMD", 25, 1);
+  for (int i = 0; i < 2; ++i) host.gpu(numa, test::kGen4x16, 80);
+  for (int i = 0; i < 65; ++i) host.nic(numa, test::kGen4x16, 100000);
+  const std::vector<int> gpus = host.topology.all(TopologyKind::gpu);
+  const ChannelGraph rings = search(host.topology, gpus, 2);
+  ASSERT_EQ(rings.channels.size(), 1u);
+  EXPECT_EQ(rings.channels[0].net_in, host.topology.all(TopologyKind::net).front());
+  EXPECT_NEAR(std::min(rings.intra_gbytes_per_s, rings.inter_gbytes_per_s), 12.5, kRounding);
+  expectValid(host.topology, gpus, rings);
+  const Cluster cluster = test::clusterOf(host.topology, TopologyKind::gpu, 2);
+  const auto reasons = searchCluster(cluster, {}).reasons;
+  EXPECT_TRUE(std::ranges::any_of(reasons, [](const std::string& reason) {
+    return reason.find("not searched: it has 65 ports, more than 64") != std::string::npos;
+  }));
+  EXPECT_EQ(search(host.topology, gpus, 1).was_cut_short, false);  // no port is used
+}
+
 // No NVLink, and places that nobody knows how to pass between.
 TEST(HostSearch, GpusWithoutAWayGetTheLastResort) {
   Topology topology;
