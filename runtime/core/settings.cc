@@ -12,8 +12,7 @@ Settings readSettings(const std::function<const char*(const char*)>& get) {
     const bool is_set = value != nullptr && *value != '\0';
     row.apply(settings, row, is_set ? std::string_view(value) : row.default_value);
     if (!is_set || row.on == ActsOn::any) continue;
-    (row.on == ActsOn::gpu ? settings.ignored_on_host : settings.ignored_on_gpus)
-        .emplace_back(row.name);
+    (row.on == ActsOn::gpu ? settings.ignored_on_host : settings.ignored_on_gpus).emplace_back(row.name);
   }
   for (const IdleRow& row : idleRows()) {
     const char* value = get(std::string(row.name).c_str());
