@@ -159,8 +159,9 @@ class Communicator final : public EndsWithProcess {
   void sayCall(const char* function, const Task& task, const void* handle, const void* stream);
   void deregisterBuffer(const void* handle) { registrations_.remove(handle); }
 
-  /// Throws Error when a rank sent something that no operation of this rank received: the calls differed. For
-  /// the end of the communicator: waits for kernels.
+  /// Throws Error when a rank sent something that no operation of this rank received, or, on host memory,
+  /// when a rank that has left did not receive what this one sent: the calls differed. For the end of the
+  /// communicator: waits for kernels.
   void requireAllReceived();
 
   /// What this rank has moved so far. From any thread.
@@ -216,6 +217,7 @@ class Communicator final : public EndsWithProcess {
   std::chrono::milliseconds endLimit() const;
   bool endOperations(const std::string& words);
   void part(std::chrono::milliseconds limit);
+  void requireAllDelivered() const;
   void drainNetwork(std::chrono::milliseconds limit);
 
   Process& process_;

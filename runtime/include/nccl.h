@@ -184,10 +184,10 @@ typedef enum {
 // the ncclInvalidUsage of what cannot be called like this (a function that is not supported, a second thread
 // at once, a group that does not fit together). What goes wrong while an operation is carried out stays: the
 // calls of the ranks differ (also ncclInvalidUsage), ncclRemoteError, ncclSystemError, ncclInternalError,
-// ncclUnhandledCudaError. ncclCommGetAsyncError tells which it was. While that says ncclSuccess the
-// communicator is usable; else every operation on it fails, on all ranks, and it can be asked, revoked,
-// shrunk with NCCL_SHRINK_ABORT, aborted and destroyed. A split or shrink that fails leaves its parent as it
-// is.
+// ncclUnhandledCudaError. ncclCommGetAsyncError tells which it was. While that says ncclSuccess, and this
+// rank has not called ncclCommRevoke, the communicator is usable; else every operation on it fails, on all
+// ranks, and it can be asked, revoked, shrunk with NCCL_SHRINK_ABORT, aborted and destroyed. A split or
+// shrink that fails leaves its parent as it is.
 //
 // One communicator is used by one thread at a time; different communicators are independent.
 // ncclCommAbort may be called from any thread. What one thread calls between ncclGroupStart and ncclGroupEnd

@@ -187,6 +187,22 @@ TEST(Hosts, WhatWasSentArrivesThoughItsSenderLeft) {
   }
 }
 
+TEST(Hosts, WhatNobodyReceivedIsToldWhenTheSenderEnds) {
+  for (const auto& [nranks, hosts] :
+       {Arrangement{2, 1}, Arrangement{3, 1}, Arrangement{2, 2}, Arrangement{3, 3}}) {
+    RankGroup group(nranks, {"send-to-left"}, {{"NCCL_DEBUG", "WARN"}}, {{0, {{"TUTTI_STALL_TIMEOUT", "3"}}}},
+                    hosts);
+    const auto results = group.wait();
+    expectSays(results[0], "4000 bytes that this rank sent for ");
+    expectSays(results[0], "were never received: rank " + std::to_string(nranks - 1) + " (pid ");
+    // It does not wait for the rank that has left.
+    const std::string said = results[0].out + results[0].err;
+    EXPECT_NE(said.find("NCCL WARN"), std::string::npos) << said;
+    EXPECT_EQ(said.find("has not reached"), std::string::npos) << said;
+    for (int rank = 1; rank < nranks; ++rank) EXPECT_EQ(results[static_cast<std::size_t>(rank)].exit_code, 0);
+  }
+}
+
 TEST(Hosts, ASenderThatDiedIsNamed) {
   RankGroup group(3, {"receive-from-dead"}, {}, {}, 3);
   const auto results = group.wait();

@@ -61,6 +61,22 @@ void receiveFromWhoLeft(Comm& comm) {
   }
 }
 
+/// Rank 0 sends to the last rank, which has left, and ends. The others wait for that.
+void sendToWhoLeft(Comm& comm) {
+  std::vector<std::int32_t> data(1000);
+  if (comm.rank() == comm.size() - 1) return;
+  if (comm.rank() != 0) {
+    const ncclResult_t result =
+        ncclRecv(data.data(), data.size(), ncclInt32, 0, comm.handle(), nullptr);  // until it has left
+    return tutti::test::require(result == ncclRemoteError, "received");
+  }
+  ncclComm_t child = nullptr;
+  const ncclResult_t split = ncclCommSplit(comm.handle(), 0, 0, &child, nullptr);  // until one has left
+  tutti::test::require(split == ncclRemoteError, "split");
+  comm.send(data.data(), data.size(), comm.size() - 1);
+  tutti::check(ncclCommDestroy(comm.take()));
+}
+
 /// Rank 0 is away for a while after each call, in which the others need what it sent last, and its credits.
 void beAway(Comm& comm, bool computes) {
   std::vector<float> data(3'000'000, 1.0F);
@@ -258,6 +274,7 @@ void run(const std::string& what, const std::string& argument) {
   if (what == "watch") return watch(comm, argument);
   if (what == "moved") return sayAllMoved(comm);
   if (what == "receive-from-left") return receiveFromWhoLeft(comm);
+  if (what == "send-to-left") return sendToWhoLeft(comm);
   if (what == "reduce") return reduceFor(comm, std::chrono::milliseconds(std::stoi(argument)));
   if (what == "away") return beAway(comm, argument == "compute");
   if (what == "differ") return differ(comm, argument);

@@ -217,6 +217,7 @@ void SendingLink::sent() {
 
 bool SendingLink::isSettled() const {
   if (state_ == State::closed || (state_ == State::idle && !hasUnsent())) return true;
+  if (state_ == State::idle && context_.is_retired(peer_.rank)) return true;
   // Nobody listens there any more: the peer has left or died.
   if (state_ != State::open && is_refused_ && trouble_.exceeds(kFarewell, Clock::now())) return true;
   return state_ == State::open && !hasUnsent() && unacknowledgedBytes(socket_.get()) == 0;

@@ -286,7 +286,8 @@ void SendingEnd::arm() {
 }
 
 bool SendingEnd::isSettled() const {
-  if (state_ == State::closed || (state_ == State::idle && !hasUnsent())) return true;
+  if (state_ == State::closed) return true;
+  if (state_ == State::idle) return !hasUnsent() || context_.is_retired(peer_.rank);
   return state_ == State::open && !hasUnsent() && !queue_.isBusy();
 }
 
