@@ -178,10 +178,13 @@ void Meetings::requireComing() {
     if (!hasCalled(rank)) missing.push_back(absence(rank));
   }
   if (missing.empty()) return;
+  const bool is_early = waited < settings_.init_timeout;
+  const std::chrono::duration<double> time = is_early ? waited : Clock::duration(settings_.init_timeout);
   throw Error(
       ncclSystemError,
-      fmt::format("{}: not all ranks called it within {} s (TUTTI_INIT_TIMEOUT), as rank {} did: {}. {}",
-                  nameOf(shown_.call), std::chrono::duration<double>(settings_.init_timeout).count(), rank_,
+      fmt::format("{}: not all ranks called it within {:.4g} s{} (TUTTI_INIT_TIMEOUT), as rank {} did: "
+                  "{}. {}",
+                  nameOf(shown_.call), time.count(), is_early ? ", when another rank gave up" : "", rank_,
                   fmt::join(missing, ", "), whoMustCall(shown_.call)));
 }
 

@@ -189,7 +189,9 @@ bool CollectiveMonitor::findDeparted(nanoseconds waited) {
     // Who completed this operation owes nothing to it: its slots and credits lie in memory that outlives it.
     if (!is_gone || completed >= operation_) continue;
     if (state == RankStatus::State::failed) return adoptFault();
-    if (state == RankStatus::State::left) {
+    if (state == RankStatus::State::left && hasLeftSplit(peer.rank)) {
+      tripMismatch(operationText(), peer.rank, endedSplitOf(theirs));
+    } else if (state == RankStatus::State::left) {
       around_.fault.trip(
           ncclRemoteError,
           fmt::format(
@@ -273,6 +275,12 @@ bool Monitor::isStuckInSplit(int rank) const {
   if (caller_ != Caller::waits || rank == around_.rank) return false;
   const Attendance theirs = status(rank).readAttendance();
   return theirs.call == Attendance::Call::split && theirs.phase == Attendance::Phase::idle &&
+         theirs.splits > status(around_.rank).readAttendance().splits;
+}
+
+bool Monitor::hasLeftSplit(int rank) const {
+  const Attendance theirs = status(rank).readAttendance();
+  return theirs.call == Attendance::Call::split &&
          theirs.splits > status(around_.rank).readAttendance().splits;
 }
 

@@ -108,6 +108,9 @@ class Monitor : public WaitMonitor {
   /// they wait for each other, unless what the other did before has not arrived yet.
   bool isStuckInSplit(int rank) const;
 
+  /// Whether the other rank, which has left, gave up a split that this one has not called.
+  bool hasLeftSplit(int rank) const;
+
   const Surroundings& around_;
   Descriptor descriptor_;
   Caller caller_;

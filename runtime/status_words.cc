@@ -31,11 +31,25 @@ std::string meetingText(const Attendance& attendance, const RankSet& excluded) {
   return fmt::format("{}, excluding rank {}", nameOf(attendance.call), ranks);
 }
 
+namespace {
+
+std::string lastCollectiveOf(const RankStatus& line) {
+  const std::uint64_t entered = line.entered.load(std::memory_order_acquire);
+  return entered == 0 ? "no collective" : operationText(line, entered);
+}
+
+}  // namespace
+
+std::string endedSplitOf(const RankStatus& line) {
+  return fmt::format("{}, after {}, which it gave up", nameOf(Attendance::Call::split),
+                     lastCollectiveOf(line));
+}
+
 std::string lastCallOf(const RankStatus& line) {
   const Attendance attendance = line.readAttendance();
   const std::uint64_t completed = line.completed.load(std::memory_order_acquire);
   const std::uint64_t entered = line.entered.load(std::memory_order_acquire);
-  const std::string last = entered == 0 ? "no collective" : operationText(line, entered);
+  const std::string last = lastCollectiveOf(line);
   if (attendance.isUnderWay()) return fmt::format("is in {}, after {}", nameOf(attendance.call), last);
   if (entered == 0) return "has entered no collective yet";
   return fmt::format("{} {}", entered > completed ? "is inside" : "last completed", last);

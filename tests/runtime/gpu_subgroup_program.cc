@@ -147,7 +147,23 @@ void revoke(Comm& comm) {
   conform(again, 51);
 }
 
+/// The last one makes a sum where all others split.
+void differ(Comm& comm) {
+  const GpuStreamOfTest stream;
+  const GpuArray<float> data(filled(kCount, 1.0F));
+  comm.allReduce(data.data(), data.data(), kCount, ncclAvg, stream);
+  stream.synchronize();
+  if (!isLast(comm)) {
+    splitOff(comm, 0, 0);
+    return;
+  }
+  comm.allReduce(data.data(), data.data(), kCount, ncclSum, stream);
+  stream.synchronize();
+  comm.barrier();
+}
+
 void run(Comm& comm, const std::string& what) {
+  if (what == "differ") return differ(comm);
   if (what == "split") return split(comm);
   if (what == "shrink") return shrink(comm);
   if (what == "shrink-at-work") return shrinkAtWork(comm, false);

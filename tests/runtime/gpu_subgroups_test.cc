@@ -67,6 +67,21 @@ TEST(GpuSubgroup, LeavesOutWhoDied) {
   }
 }
 
+/// A kernel that waits keeps no thread from splitting later: so only TUTTI_INIT_TIMEOUT ends it, of the rank
+/// that has the shortest. All name both calls.
+TEST(GpuSubgroup, ARankThatCallsSomethingElseThanTheSplitIsNamedWithIt) {
+  const std::map<int, Environment> impatient = {{0, {{"TUTTI_INIT_TIMEOUT", "8"}}}};
+  const auto results = group(3, "gpu_subgroup_program", {"differ"},
+                             onGpus(2, {{"TUTTI_EMULATOR_CHECK_LEAKS", "0"}}), 1, impatient)
+                           .wait();
+  for (const auto& result : results) {
+    test::expectSays(result, "AllReduce #2 sum float ×3000");
+    test::expectSays(result, "ncclCommSplit");
+    test::expectSays(result, "rank 2 (pid ");
+    EXPECT_EQ(result.err.find("destroyed"), std::string::npos) << result.err;
+  }
+}
+
 /// What rank 0 says of how it is connected, after results that are right.
 std::string joined(Environment more, int hosts = 1) {
   more["NCCL_DEBUG"] = "INFO";
