@@ -110,7 +110,7 @@ Communicator::Communicator(Process& process, Settings settings, const Membership
       registrations_(process, *wiring_.regions, wiring_.network.get(), wiring_.gpu.get(), rank_),
       meetings_(
           process, settings_, wiring_, rank_, [this] { return !isOnGpu() && !turns_.pending(); },
-          [this](const std::string& text) { fail(ncclInvalidUsage, text); }),
+          [this](ncclResult_t code, const std::string& text) { fail(code, text); }),
       says_calls_(process.log().shows(LogLevel::info, LogSubsystem::coll)),
       around_{wiring_,
               process.watcher(),

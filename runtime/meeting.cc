@@ -240,7 +240,7 @@ void Meetings::requireSame(std::chrono::nanoseconds waited) {
       meetingText(other.readAttendance(), other.readExcluded()));
   shown_.phase = Attendance::Phase::refused;
   wiring_.board[rank_].attend(shown_);
-  fail_(text);
+  fail_(ncclInvalidUsage, text);
   throw Error(ncclInvalidUsage, text);
 }
 
@@ -263,7 +263,9 @@ void Meetings::requireAlive(const std::vector<int>& ranks, Faults faults) const 
     const RankStatus& theirs = wiring_.board[rank];
     const auto state = theirs.state.load(std::memory_order_acquire);
     if (state == RankStatus::State::failed && faults == Faults::refused) {
-      throw Error(static_cast<ncclResult_t>(theirs.code), theirs.text.data());
+      const Error fault(static_cast<ncclResult_t>(theirs.code), theirs.text.data());
+      fail_(fault.code(), fault.what());
+      throw fault;
     }
     if (hasGivenUp(rank)) continue;
     if (state == RankStatus::State::left) {

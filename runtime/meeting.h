@@ -27,9 +27,9 @@ namespace tutti {
 class Meetings {
  public:
   /// `is_idle` says whether nothing of this rank is queued or under way; `fail` makes something the fault of
-  /// the communicator, with ncclInvalidUsage, unless it has one.
+  /// the communicator, unless it has one.
   Meetings(Process& process, const Settings& settings, const Wiring& wiring, int rank,
-           std::function<bool()> is_idle, std::function<void(const std::string&)> fail)
+           std::function<bool()> is_idle, std::function<void(ncclResult_t, const std::string&)> fail)
       : process_(process),
         settings_(settings),
         wiring_(wiring),
@@ -60,7 +60,8 @@ class Meetings {
   void requireComing();
 
   /// Throws Error(ncclRemoteError) naming one of `ranks` that has left or whose process has ended, or the
-  /// fault that one published, unless that is accepted. Who left after it had called what this rank is in is
+  /// fault that one published, unless that is accepted: it becomes this rank's, since others may see this one
+  /// end before they hear of it. Who left after it had called what this rank is in is
   /// not to blame.
   enum class Faults : std::uint8_t { refused, accepted };
   void requireAlive(const std::vector<int>& ranks, Faults faults) const;
@@ -82,7 +83,7 @@ class Meetings {
   const Wiring& wiring_;
   int rank_;
   std::function<bool()> is_idle_;
-  std::function<void(const std::string&)> fail_;
+  std::function<void(ncclResult_t, const std::string&)> fail_;
   Attendance shown_;          ///< in this rank's line
   RankSet excluded_;          ///< of a shrink
   std::set<RankSet> shrunk_;  ///< lists of shrinks that are over here: others may still be in them

@@ -107,6 +107,9 @@ std::optional<Membership> splitMembership(Communicator& parent, int color, int k
     return vote(parent, {color, key, meetings.splitNumber()}, meetings.call(check), check);
   } catch (const Error& error) {
     requireCause(error, check);
+    // Of ranks that called something else, as one said that met this one: who did may see this rank end
+    // first.
+    if (error.code() == ncclInvalidUsage) parent.fail(error.code(), error.what());
     throw;
   }
 }
