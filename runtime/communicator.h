@@ -160,8 +160,8 @@ class Communicator final : public EndsWithProcess {
   void deregisterBuffer(const void* handle) { registrations_.remove(handle); }
 
   /// Throws Error when a rank sent something that no operation of this rank received, or, on host memory,
-  /// when a rank that has left did not receive what this one sent: the calls differed. For the end of the
-  /// communicator: waits for kernels.
+  /// when a rank of this host that has left did not receive what this one sent: the calls differed. For the
+  /// end of the communicator: waits for kernels.
   void requireAllReceived();
 
   /// What this rank has moved so far. From any thread.
