@@ -30,9 +30,9 @@ void CudaGpuRank::requireNotLost() const {
 
 std::string CudaGpuRank::lossInWords() const {
   return fmt::format(
-      "cudaDeviceReset has ended all that this process had on GPU {}, the communicator's memory included. "
-      "Only "
-      "ncclCommDestroy and ncclCommAbort may follow; call one of them before cudaDeviceReset",
+      "cudaDeviceReset has ended all that this process had on GPU {}, the communicator's memory included: it "
+      "is "
+      "of no more use. Call ncclCommDestroy or ncclCommAbort before cudaDeviceReset",
       device_);
 }
 

@@ -53,6 +53,13 @@ void breakAt(const std::string& ranks, int call) {
   expectSuccess(run({ranks, "once", faults, "cudaErrorIllegalAddress"}));
 }
 
+/// The call that learns of it did nothing wrong.
+TEST_P(GpuFaults, WhatAKernelLeftIsNotBlamedOnTheCall) {
+  const std::string faults = "break:device=1,call=cudaPointerGetAttributes,error=cudaErrorIllegalAddress";
+  expectSuccess(run(
+      {GetParam(), "once", faults, "(cudaErrorIllegalAddress), left by an earlier kernel, perhaps of the "}));
+}
+
 TEST_P(GpuFaults, AGpuThatBreaks) {
   for (int call = 10; call < 100; call += 15) breakAt(GetParam(), call);
 }

@@ -11,8 +11,33 @@
 
 namespace tutti {
 
+namespace {
+
+/// What a kernel did, CUDA reports at whatever call comes next, and at all that follow.
+bool isOfKernels(cudaError_t error) {
+  switch (error) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 std::string inWords(cudaError_t error) {
-  return fmt::format("{} ({})", cudaGetErrorString(error), cudaGetErrorName(error));
+  return fmt::format("{} ({}){}", cudaGetErrorString(error), cudaGetErrorName(error),
+                     isOfKernels(error) ? ", left by an earlier kernel, perhaps of the program itself: CUDA "
+                                          "says so at every later call. compute-sanitizer finds it"
+                                        : "");
 }
 
 bool succeeded(cudaError_t error) {

@@ -12,7 +12,8 @@
 
 namespace tutti {
 
-/// As the CUDA runtime says it: "out of memory (cudaErrorMemoryAllocation)".
+/// As the CUDA runtime says it: "out of memory (cudaErrorMemoryAllocation)"; and who may be to blame, where
+/// that is not the call that returned it.
 std::string inWords(cudaError_t error);
 
 /// Whether the call went well. An error is not left behind for the program's own cudaGetLastError.
