@@ -11,6 +11,25 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& text) { throw Error(ncclInvalidArgument, text); }
 
+/// A buffer that an operation works on.
+struct Buffer {
+  const char* name;
+  const void* at;
+  std::uint64_t bytes;
+};
+
+void validateBuffer(const Task& task, const Buffer& buffer) {
+  // Of a process at most, on x86-64 with five levels of page tables.
+  constexpr std::uint64_t kAddressSpace = std::uint64_t{1} << 56;
+  if (buffer.at == nullptr) refuse(fmt::format("{}: {} is NULL", task.function, buffer.name));
+  const auto begin = reinterpret_cast<std::uintptr_t>(buffer.at);
+  if (buffer.bytes <= kAddressSpace && buffer.bytes <= UINTPTR_MAX - begin) return;
+  refuse(
+      fmt::format("{}: {}: {} bytes at {} go beyond the end of the address space. Is the count one of "
+                  "elements?",
+                  task.function, buffer.name, buffer.bytes, buffer.at));
+}
+
 void validateRoot(const Task& task, int nranks) {
   const Descriptor& d = task.descriptor;
   if (hasRoot(d.collective) && (d.root < 0 || d.root >= nranks)) {
@@ -46,14 +65,11 @@ void validateCollective(const Task& task, int nranks, int rank) {
                        name(d.type), nranks));
   }
   if (d.count == 0) return;
+  const std::uint64_t block = d.count * sizeOf(d.type);
   const bool reads_input = readsInput(d.collective, rank == d.root);
-  if (reads_input && task.send == nullptr) {
-    refuse(fmt::format("{}: {} is NULL", task.function, task.send_name));
-  }
+  if (reads_input) validateBuffer(task, {task.send_name, task.send, extent.send_blocks * block});
   const bool writes_output = writesOutput(d.collective, rank == d.root);
-  if (writes_output && task.recv == nullptr) {
-    refuse(fmt::format("{}: {} is NULL", task.function, task.recv_name));
-  }
+  if (writes_output) validateBuffer(task, {task.recv_name, task.recv, extent.recv_blocks * block});
   if (reads_input && writes_output) validateOverlap(task, extent, rank);
 }
 
@@ -63,9 +79,8 @@ void validateTransfer(const Task& task, int nranks) {
   }
   if (task.descriptor.count == 0) return;
   const bool is_send = task.kind == Task::Kind::send;
-  if ((is_send ? task.send : task.recv) == nullptr) {
-    refuse(fmt::format("{}: {} is NULL", task.function, is_send ? task.send_name : task.recv_name));
-  }
+  validateBuffer(task, {is_send ? task.send_name : task.recv_name, is_send ? task.send : task.recv,
+                        task.descriptor.count});
 }
 
 }  // namespace

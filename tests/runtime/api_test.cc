@@ -127,6 +127,9 @@ TEST_F(Single, OperationArguments) {
   EXPECT_REFUSED(ncclInvalidArgument,
                  ncclAllReduce(in_, out_, SIZE_MAX / 2, ncclFloat, ncclSum, comm, nullptr),
                  "exceeds what memory can hold");
+  EXPECT_REFUSED(ncclInvalidArgument,
+                 ncclAllReduce(in_, out_, SIZE_MAX / 64, ncclFloat, ncclSum, comm, nullptr),
+                 "AllReduce: sendbuff: ");
   EXPECT_REFUSED(ncclInvalidArgument, ncclAllReduce(in_, out_, 4, ncclFloat, ncclSum, nullptr, nullptr),
                  "comm is NULL");
   EXPECT_REFUSED(ncclInvalidArgument,

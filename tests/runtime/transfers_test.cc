@@ -210,6 +210,9 @@ TEST(Transfers, BadArgumentsAreRefused) {
   EXPECT_SAYS("datatype 12");
   EXPECT_EQ(ncclSend(&value, SIZE_MAX / 2, ncclFloat, 0, comm.handle(), nullptr), ncclInvalidArgument);
   EXPECT_SAYS("exceeds what memory can hold");
+  EXPECT_EQ(ncclRecv(&value, SIZE_MAX / 8, ncclFloat, 0, comm.handle(), nullptr), ncclInvalidArgument);
+  EXPECT_SAYS("Recv: recvbuff: 9223372036854775804 bytes at ");
+  EXPECT_SAYS("go beyond the end of the address space");
 }
 
 TEST(TransferFaults, DifferentSizesAreNamedOnBothSides) {
