@@ -1,14 +1,28 @@
 #include "runtime/group.h"
 
 #include <algorithm>
+#include <exception>
 #include <string>
 #include <utility>
+
+#include "runtime/process.h"
 
 namespace tutti {
 
 Group& Group::ofThisThread() {
   thread_local Group group;
   return group;
+}
+
+Group::~Group() {
+  if (!isOpen()) return;
+  try {
+    Process::instance().log().write(
+        LogLevel::warn, -1,
+        "a thread ends inside a group: ncclGroupEnd is missing, and nothing that was called since "
+        "ncclGroupStart is carried out");
+  } catch (const std::exception&) {  // nobody is left to hear of it
+  }
 }
 
 void Group::fail(const Error& error) {

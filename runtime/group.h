@@ -19,6 +19,12 @@ class Group {
  public:
   static Group& ofThisThread();
 
+  Group() = default;
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+  /// Warns where it is open: the thread or the process ends without ncclGroupEnd.
+  ~Group();
+
   bool isOpen() const { return depth_ != 0; }
   void start() { ++depth_; }
 

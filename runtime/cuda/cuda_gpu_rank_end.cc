@@ -31,8 +31,7 @@ void CudaGpuRank::requireNotLost() const {
 std::string CudaGpuRank::lossInWords() const {
   return fmt::format(
       "cudaDeviceReset has ended all that this process had on GPU {}, the communicator's memory included: it "
-      "is "
-      "of no more use. Call ncclCommDestroy or ncclCommAbort before cudaDeviceReset",
+      "is of no more use. Call ncclCommDestroy or ncclCommAbort before cudaDeviceReset",
       device_);
 }
 

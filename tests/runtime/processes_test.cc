@@ -247,6 +247,15 @@ TEST(Processes, WithoutSharedMemoryTheNetworkIsUsed) {
   }
 }
 
+TEST(Processes, AGroupThatIsLeftOpenIsTold) {
+  for (const char* what : {"open-group", "barrier"}) {
+    const auto result = test::runCommand({"rank_program", what}, {{"NCCL_DEBUG", "WARN"}});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const bool is_told = (result.out + result.err).find("ncclGroupEnd is missing") != std::string::npos;
+    EXPECT_EQ(is_told, what == std::string("open-group")) << result.out << result.err;
+  }
+}
+
 TEST(Processes, LogGoesWhereItIsTold) {
   const auto path = std::filesystem::temp_directory_path() / ("tutti_log_" + std::to_string(::getpid()));
   const auto result = test::runCommand({"rank_program"}, {{"NCCL_DEBUG", "INFO"}, {"NCCL_DEBUG_FILE", path}});

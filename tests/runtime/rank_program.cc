@@ -274,6 +274,7 @@ void run(const std::string& what, const std::string& argument) {
   if (what == "watch") return watch(comm, argument);
   if (what == "moved") return sayAllMoved(comm);
   if (what == "receive-from-left") return receiveFromWhoLeft(comm);
+  if (what == "open-group") return tutti::check(ncclGroupStart());
   if (what == "send-to-left") return sendToWhoLeft(comm);
   if (what == "reduce") return reduceFor(comm, std::chrono::milliseconds(std::stoi(argument)));
   if (what == "away") return beAway(comm, argument == "compute");
