@@ -138,8 +138,9 @@ void GpuGraveyard::pass(std::vector<GpuRemains>& remains) {
     choose(each);
     each.detach();
   }
-  const auto gone = std::ranges::partition(remains, [](const GpuRemains& each) { return !each.mayGo(); });
-  for (std::size_t left = gone.size(); left > 0; --left) {
+  const auto gone =
+      std::partition(remains.begin(), remains.end(), [](const GpuRemains& each) { return !each.mayGo(); });
+  for (auto left = remains.end() - gone; left > 0; --left) {
     if (!mayWaitForGpus(*remains.back().gpus)) return;
     choose(remains.back());
     remains.pop_back();

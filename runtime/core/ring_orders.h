@@ -29,7 +29,7 @@ class RingTables {
   RingTables() = default;
   /// Each order lists every rank once; all start where they like, a ring has no first.
   explicit RingTables(std::vector<std::vector<int>> orders) {
-    for (auto& order : orders) std::ranges::rotate(order, std::ranges::find(order, 0));
+    for (auto& order : orders) std::rotate(order.begin(), std::ranges::find(order, 0), order.end());
     if (std::ranges::adjacent_find(orders, std::not_equal_to()) == orders.end() && !orders.empty()) {
       orders.resize(1);
     }

@@ -40,11 +40,9 @@ GpuReport CudaGpuRank::report() const {
   if (report.fault) return report;
   // First: what fails after a reset fails because of it.
   if (isLost()) {
-    report.fault.emplace().kind = GpuReport::Fault::Kind::reset;
-    report.fault->text = lossInWords();
+    report.fault = GpuReport::Fault{.kind = GpuReport::Fault::Kind::reset, .text = lossInWords()};
   } else if (has_failed_.load(std::memory_order_acquire)) {
-    report.fault.emplace().kind = GpuReport::Fault::Kind::failed;
-    report.fault->text = failure_;
+    report.fault = GpuReport::Fault{.kind = GpuReport::Fault::Kind::failed, .text = failure_};
   }
   return report;
 }

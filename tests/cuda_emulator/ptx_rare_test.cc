@@ -61,7 +61,9 @@ TEST(PtxRare, doublesInEveryRounding) {
         if (run == 0) values[1] = values[0];  // a difference of 0
         runKernel(*module, "k", shape(1, 1), &values[0]);
         const double result = values[3];
-        const auto rest = [&](double r) { return beyond(values[0], values[1], values[2], r); };
+        const auto rest = [&, &beyond = beyond](double r) {
+          return beyond(values[0], values[1], values[2], r);
+        };
         const Exact left = rest(result);
         const double infinity = std::numeric_limits<double>::infinity();
         if (left == 0) continue;
