@@ -263,9 +263,9 @@ void Meetings::requireAlive(const std::vector<int>& ranks, Faults faults) const 
     const RankStatus& theirs = wiring_.board[rank];
     const auto state = theirs.state.load(std::memory_order_acquire);
     if (state == RankStatus::State::failed && faults == Faults::refused) {
-      const Error fault(static_cast<ncclResult_t>(theirs.code), theirs.text.data());
-      fail_(fault.code(), fault.what());
-      throw fault;
+      const auto code = static_cast<ncclResult_t>(theirs.code);
+      fail_(code, theirs.text.data());
+      throw Error(code, theirs.text.data());
     }
     if (hasGivenUp(rank)) continue;
     if (state == RankStatus::State::left) {

@@ -118,8 +118,15 @@ class NetworkDriver : public Interface {
     if (std::ranges::find(receiving_, &link) == receiving_.end()) receiving_.push_back(&link);
   }
   void push(Sender& link) {
-    if (link.isIdle() && link.hasUnsent()) sending_.push_back(&link);
+    const bool is_new =
+        link.isIdle() && link.hasUnsent() && std::ranges::find(sending_, &link) == sending_.end();
+    if (is_new) sending_.push_back(&link);
     link.push();
+  }
+
+  /// Also what no caller has pushed: the last that a kernel posted, if whoever serves it did not look again.
+  void pushAll() {
+    for (int peer = 0; peer < static_cast<int>(is_remote_.size()); ++peer) push(peer);
   }
 
   // For what the ends share.
@@ -307,6 +314,7 @@ bool NetworkDriver<Interface, Sender, Receiver>::drain(std::chrono::steady_clock
     {
       const std::lock_guard turn(turn_);
       if (is_halted_) return false;
+      pushAll();
       flushCredits();
       service();
       acknowledge();

@@ -170,10 +170,10 @@ std::vector<Bytes> Bootstrap::valuesOf(std::span<const std::uint8_t> all) const 
 
 void Bootstrap::requireSize(const Bytes& value, std::size_t bytes, std::size_t rank) {
   if (value.size() == bytes) return;
-  const Error error(ncclInternalError,
-                    fmt::format("rank {} gave {} bytes where {} were expected", rank, value.size(), bytes));
-  joined_.tree.flood(error);
-  throw error;
+  const std::string text =
+      fmt::format("rank {} gave {} bytes where {} were expected", rank, value.size(), bytes);
+  joined_.tree.flood(Error(ncclInternalError, text));
+  throw Error(ncclInternalError, text);
 }
 
 /// What was sent is gone before this rank turns to other work: those below wait for it.

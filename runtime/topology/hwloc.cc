@@ -42,7 +42,9 @@ HwlocView ask() {
   if (!library.problem().empty()) return {.xml = {}, .problem = library.problem()};
   Machine machine = nullptr;
   if (hwloc.init(&machine) != 0) return {.xml = {}, .problem = "hwloc_topology_init failed"};
-  for (const char* component : {"cuda", "nvml", "gl", "opencl", "rsmi", "levelzero"})
+  // Tools of makers, which may hang; and pci, by libpciaccess, which never frees its names: hwloc reads PCI
+  // from /sys, too.
+  for (const char* component : {"cuda", "nvml", "gl", "opencl", "rsmi", "levelzero", "pci"})
     hwloc.blacklist(machine, kBlacklist, component);
   hwloc.filter_io(machine, kKeepImportant);
   HwlocView view;
