@@ -10,6 +10,7 @@
 #include <string_view>
 #include <thread>
 
+#include "runtime/bootstrap/control_tree.h"
 #include "runtime/bootstrap/rendezvous.h"
 #include "runtime/status_words.h"
 #include "tutti/error.h"
@@ -183,9 +184,27 @@ void Meetings::requireComing() {
   throw Error(
       ncclSystemError,
       fmt::format("{}: not all ranks called it within {:.4g} s{} (TUTTI_INIT_TIMEOUT), as rank {} did: "
-                  "{}. {}",
+                  "{}. {}{}",
                   nameOf(shown_.call), time.count(), is_early ? ", when another rank gave up" : "", rank_,
-                  fmt::join(missing, ", "), whoMustCall(shown_.call)));
+                  fmt::join(missing, ", "), whoMustCall(shown_.call), brokenTree(gone)));
+}
+
+/// Names a rank that is gone or has left, over which others hear of this one: what is known of them may be
+/// old.
+std::string Meetings::brokenTree(const std::vector<bool>& gone) const {
+  if (wiring_.control == nullptr) return "";
+  const auto nranks = static_cast<int>(wiring_.peers.size());
+  for (const PeerInfo& peer : wiring_.peers) {
+    const auto state = wiring_.board[peer.rank].state.load(std::memory_order_acquire);
+    const bool is_out = state == RankStatus::State::left || gone[static_cast<std::size_t>(peer.rank)];
+    if (!is_out || treeChildren(peer.rank, nranks).empty()) continue;
+    return fmt::format(
+        ". {} has ended, over which ranks of other hosts hear of each other: so they may have called it. "
+        "Make a new "
+        "communicator by ncclCommInitRank",
+        describe(peer));
+  }
+  return "";
 }
 
 /// Called what this rank is in, and gave up since begin() because another one did not.

@@ -77,6 +77,7 @@ class Meetings {
   bool hasGivenUp(int rank) const;
   bool hasCalled(int rank) const;
   std::string absence(int rank) const;
+  std::string brokenTree(const std::vector<bool>& gone) const;
 
   Process& process_;
   const Settings& settings_;

@@ -96,6 +96,19 @@ TEST_P(Subgroups, ARankThatDiedInTheShrinkIsNamedByWhoComesLater) {
   EXPECT_EQ(result.err.find("unique id"), std::string::npos) << result.err;
 }
 
+/// Between hosts the others do not hear of each other without rank 0: they say what helps.
+TEST(SubgroupsOfAll, AShrinkWithoutRank0SaysWhatHelps) {
+  const std::map<int, test::Environment> impatient = {{1, {{"TUTTI_INIT_TIMEOUT", "8"}}}};
+  Group ranks(3, {"shrink", "0"}, 3, impatient);
+  const auto result = ranks[1].wait(std::chrono::seconds(50));
+  test::expectSays(result, "ncclCommShrink: not all ranks called it within ");
+  test::expectSays(result, ". rank 0 (pid ");
+  test::expectSays(result, " has ended, over which ranks of other hosts hear of each other");
+  test::expectSays(result, "ncclCommInitRank");
+  ranks[2].kill(SIGKILL);
+  ranks[2].wait();
+}
+
 INSTANTIATE_TEST_SUITE_P(Processes, Subgroups, testing::Values(1, 2),
                          [](const auto& hosts) { return hosts.param == 1 ? "OfOneHost" : "OfTwoHosts"; });
 
