@@ -92,6 +92,7 @@ ncclUniqueId Meetings::open(const std::vector<int>& ranks, const std::string& mi
   for (const int rank : ranks) names.push_back(describe(wiring_.peers[static_cast<std::size_t>(rank)]));
   const auto missingText = [names, missing_words](const std::vector<int>& missing) {
     std::vector<std::string> who;
+    who.reserve(missing.size());
     for (const int rank : missing) who.push_back(names[static_cast<std::size_t>(rank)]);
     return fmt::format("{} {}", fmt::join(who, ", "), missing_words);
   };

@@ -17,7 +17,8 @@ struct RankSet {
   bool contains(int rank) const {
     return (words[static_cast<std::size_t>(rank) / 64] >> (rank % 64) & 1) != 0;
   }
-  auto operator<=>(const RankSet&) const = default;
+  bool operator==(const RankSet&) const = default;
+  bool operator<(const RankSet& other) const { return words < other.words; }
 
   /// Equal for equal sets: FNV-1a, folded.
   std::uint16_t hash() const {

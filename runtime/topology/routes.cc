@@ -144,7 +144,7 @@ class RouteFinder {
   /// The places of the `most` widest, among equals those with the fewest hops, then the first.
   std::vector<std::ptrdiff_t> widest(Place begin, Place end, std::ptrdiff_t most) const {
     std::vector<std::tuple<double, int, std::ptrdiff_t>> order;
-    for (Place p = begin; p != end; ++p) order.emplace_back(-width(p->route), p->route.hops, p - begin);
+    for (auto p = begin; p != end; ++p) order.emplace_back(-width(p->route), p->route.hops, p - begin);
     std::ranges::partial_sort(order, order.begin() + most);
     std::vector<std::ptrdiff_t> places;
     for (std::ptrdiff_t i = 0; i < most; ++i)
