@@ -58,6 +58,7 @@ std::vector<std::string> environmentWith(std::string_view variable, const std::s
 
 std::vector<char*> pointersTo(std::vector<std::string>& texts) {
   std::vector<char*> result;
+  result.reserve(texts.size() + 1);
   for (std::string& text : texts) result.push_back(text.data());
   result.push_back(nullptr);
   return result;
@@ -81,7 +82,7 @@ std::string librariesOf(const std::string& linker, const std::string& program,
   ::posix_spawn_file_actions_destroy(&actions);
   theirs.reset();
   if (error != 0) return {};
-  const std::string text = readUntil(ours.get(), Clock::now() + kPatience);
+  std::string text = readUntil(ours.get(), Clock::now() + kPatience);
   ::kill(pid, SIGKILL);  // it has ended, or hangs
   ::waitpid(pid, nullptr, 0);
   return text;
