@@ -192,6 +192,11 @@ GpuDetails HwlocDevices::readGpu(xml_node object) {
     if (gpu.model.empty()) gpu.model = infoOf(system_device, "GPUModel");
   }
   gpu.device = cuda >= 0 ? cuda : nvml >= 0 ? nvml : kUnnumbered;
+  // CUDA and NVML may count differently, and not all GPUs have both numbers.
+  if (gpu.device != kUnnumbered && !gpu_numbers_.insert(gpu.device).second) {
+    file_.remark(object, fmt::format("GPU {} is there twice: this one gets another number", gpu.device));
+    gpu.device = kUnnumbered;
+  }
   gpu.compute_capability = capabilityOf(gpu.model);
   return gpu;
 }

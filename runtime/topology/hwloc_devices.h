@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <vector>
 
 #include "runtime/topology/topology_builder.h"
@@ -40,6 +41,7 @@ class HwlocDevices {
   XmlFile& file_;
   TopologyBuilder& builder_;
   std::map<std::int64_t, int> by_gp_index_;
+  std::set<int> gpu_numbers_;
 };
 
 }  // namespace tutti

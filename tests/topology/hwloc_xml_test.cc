@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 #include "runtime/topology/file_error.h"
@@ -199,6 +200,18 @@ TEST(HwlocXml, NvLinksComeFromTheirBandwidths) {
             "h:2: a value of -5");
   EXPECT_EQ(errorOf(machine(devices, matrix("OSDev:20 1 2 3", "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 100000001"))),
             "h:2: a value of 100000001");
+}
+
+TEST(HwlocXml, NumbersOfGpusThatAreThereTwiceAreMadeAnew) {
+  const TopologyFile file = read(machine(
+      hostBridge(gpu("01:00.0", 1, "NVIDIA A100-SXM4-40GB") + gpu("02:00.0", 1, "NVIDIA A100-SXM4-40GB"))));
+  std::set<int> numbers;
+  for (const TopologyNode& node : file.hosts.at(0).nodes) {
+    if (node.kind == TopologyKind::gpu) numbers.insert(node.gpu.device);
+  }
+  EXPECT_EQ(numbers, (std::set<int>{0, 1}));
+  ASSERT_EQ(file.remarks.size(), 1U);
+  EXPECT_NE(file.remarks[0].find("GPU 1 is there twice: this one gets another number"), std::string::npos);
 }
 
 TEST(HwlocXml, NetworkDevicesMayHaveNoPlace) {
