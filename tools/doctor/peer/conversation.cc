@@ -63,7 +63,7 @@ Conversation::Conversation(UniqueFd socket, const std::string& token, SecureChan
 void Conversation::send(const nlohmann::ordered_json& message) {
   const std::string text = message.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   channel_.send({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
-  if (!channel_.pump()) breakOff(channel_);
+  channel_.pump();
 }
 
 nlohmann::ordered_json Conversation::receive(std::chrono::milliseconds limit) {

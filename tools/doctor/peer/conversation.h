@@ -33,8 +33,9 @@ class Conversation {
   Conversation(UniqueFd socket, const std::string& token, SecureChannel::Role role,
                std::chrono::milliseconds limit);
 
-  /// Both throw BrokenOff.
+  /// Does not tell whether the other end is still there: what it said before it left is yet to be received.
   void send(const nlohmann::ordered_json& message);
+  /// Throws BrokenOff once the other end has left and nothing is left of what it said, or after `limit`.
   nlohmann::ordered_json receive(std::chrono::milliseconds limit = std::chrono::seconds(20));
 
   int fd() const { return channel_.fd(); }
