@@ -93,17 +93,21 @@ bool isQuoted(std::string_view value) {
 
 std::string_view withoutPrefix(std::string_view name) { return name.substr(name.find('_') + 1); }
 
-/// Nothing where it cannot be read, with errno set. Never waits, whatever kind of file it is.
+/// Nothing where it cannot be read, or not whole, with errno set. Never waits, whatever kind of file it is.
 std::optional<std::string> contentsOf(const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) return std::nullopt;
-  std::string text(kMostFileBytes, '\0');
+  std::string text(kMostFileBytes + 1, '\0');
   std::size_t length = 0;
   while (length < text.size()) {
     const ssize_t got = ::read(file.get(), text.data() + length, text.size() - length);
     if (got < 0) return std::nullopt;
     if (got == 0) break;
     length += static_cast<std::size_t>(got);
+  }
+  if (length > kMostFileBytes) {
+    errno = EFBIG;
+    return std::nullopt;
   }
   text.resize(length);
   return text;
@@ -113,6 +117,13 @@ std::optional<std::string> contentsOf(const std::string& path) {
 
 Environment Environment::ofProcess() {
   Environment result;
+  const auto addIfThere = [&result](const std::string& path) {
+    if (const auto text = contentsOf(path)) {
+      result.addFile(path, *text);
+    } else if (errno == EFBIG) {
+      result.bad_lines_.push_back(fmt::format("{} is passed over: {}", path, std::strerror(errno)));
+    }
+  };
   result.addVariables(environ);
   if (const char* path = std::getenv(kFileVariable); path != nullptr && *path != '\0') {
     const auto text = contentsOf(path);
@@ -122,11 +133,9 @@ Environment Environment::ofProcess() {
     }
     result.addFile(path, *text);
   } else if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') {
-    const std::string of_user = fmt::format("{}/.nccl.conf", home);
-    if (const auto text = contentsOf(of_user)) result.addFile(of_user, *text);
+    addIfThere(fmt::format("{}/.nccl.conf", home));
   }
-  constexpr const char* kOfSystem = "/etc/nccl.conf";
-  if (const auto text = contentsOf(kOfSystem)) result.addFile(kOfSystem, *text);
+  addIfThere("/etc/nccl.conf");
   return result;
 }
 

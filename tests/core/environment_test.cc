@@ -148,11 +148,16 @@ TEST(Environment, FilesAreFoundAsNcclFindsThem) {
   ::setenv("NCCL_CONF_FILE", (folder / "other").c_str(), 1);
   EXPECT_EQ(Environment::ofProcess().find("NCCL_HOSTID")->text, "other");
   EXPECT_EQ(Environment::ofProcess().find("TUTTI_SLOTS"), nullptr);  // instead of ~/.nccl.conf
-  for (const auto& path : {folder / "missing", folder}) {
+  for (const std::filesystem::path& path : {folder / "missing", folder, std::filesystem::path("/dev/zero")}) {
     ::setenv("NCCL_CONF_FILE", path.c_str(), 1);
     EXPECT_THROW(Environment::ofProcess(), Error) << path;
   }
   ::unsetenv("NCCL_CONF_FILE");
+  std::ofstream(folder / ".nccl.conf") << "NCCL_HOSTID=home\n" << std::string(2 << 20, '#');
+  const Environment too_large = Environment::ofProcess();
+  EXPECT_EQ(too_large.find("NCCL_HOSTID"), nullptr);
+  ASSERT_EQ(too_large.warnings().size(), 1U);
+  EXPECT_EQ(too_large.warnings().front(), (folder / ".nccl.conf").string() + " is passed over: File too large");
   std::filesystem::remove_all(folder);
 }
 

@@ -208,7 +208,7 @@ TEST(Topo, RefusesInWords) {
       {{"--input", pcie, "--output", "/nowhere/file"},
        "/nowhere/file cannot be written: No such file or directory"},
       {{"--bandwidth", "--combine-speed", "-3"}, "--combine-speed"},
-      {{"stray"}, "stray"},
+      {{"stray"}, "stray (files go behind --input)"},
   };
   for (const Refused& refused : cases) {
     const CommandResult result = topo(refused.arguments);

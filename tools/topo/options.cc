@@ -234,6 +234,8 @@ ParsedOptions parseOptions(int argc, char** argv) {
     checkTogether(options);
   } catch (const CLI::Success& success) {  // --help and --version
     return {std::nullopt, app.exit(success)};
+  } catch (const CLI::ExtrasError& error) {
+    return refuse(fmt::format("{} (files go behind --input)", error.what()).c_str());
   } catch (const CLI::ParseError& error) {
     return refuse(error.what());
   } catch (const std::invalid_argument& error) {
