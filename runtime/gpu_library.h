@@ -29,8 +29,7 @@ class GpuLibrary {
   GpuGraveyard& graveyard();
   void lockForFork() { graveyard_.lockForFork(); }
   void unlockAfterFork() { graveyard_.unlockAfterFork(); }
-  /// Before it is unlocked in the child. Where another thread of the parent was opening the library, the
-  /// child begins anew.
+  /// Where another thread of the parent was opening the library, the child begins anew.
   void becomeChild();
 
  private:

@@ -90,6 +90,7 @@ void GpuGraveyard::awaitEmpty() {
 }
 
 void GpuGraveyard::becomeChild() {
+  const std::scoped_lock lock(mutex_);
   // Never destroyed: CUDA does not work in a child.
   [[maybe_unused]] static auto* const parents = new std::vector<std::vector<GpuRemains>>;
   parents->push_back(std::move(kept_));

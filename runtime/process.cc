@@ -26,17 +26,21 @@ thread_local std::string last_error_of_thread;
 
 Process& Process::instance() {
   static auto* const process = new Process;
+  if (process->is_copy_.load(std::memory_order_acquire)) process->becomeOwn();
   return *process;
 }
 
 Process::Process() {
   if (sodium_init() < 0) throw Error(ncclSystemError, "libsodium found no source of randomness");
-  ::pthread_atfork([] { instance().lockForFork(); }, [] { instance().unlockAfterFork(); },
-                   [] { instance().becomeChild(); });
+  static Process* made = nullptr;
+  made = this;
+  ::pthread_atfork([] { made->lockForFork(); }, [] { made->unlockAfterFork(); },
+                   [] { made->becomeCopy(); });
 }
 
 /// No other thread is inside while the process is copied.
 void Process::lockForFork() {
+  renewal_.lock();
   remembered_mutex_.lock();
   mutex_.lock();
   gpus_.lockForFork();
@@ -46,17 +50,27 @@ void Process::unlockAfterFork() {
   gpus_.unlockAfterFork();
   mutex_.unlock();
   remembered_mutex_.unlock();
+  renewal_.unlock();
 }
 
-/// Communicators, and the thread that looks after them, are the parent's.
-void Process::becomeChild() {
+/// In the child, most of which execute another program at once. Nothing may be allocated here: a thread of the
+/// parent, which is not in the child, may have been in the allocator.
+void Process::becomeCopy() {
   forks_.fetch_add(1, std::memory_order_relaxed);
+  is_copy_.store(true, std::memory_order_release);
+  unlockAfterFork();
+}
+
+/// At the first use in the child. Communicators, and the thread that looks after them, are the parent's.
+void Process::becomeOwn() {
+  const std::scoped_lock lock(renewal_);
+  if (!is_copy_.load(std::memory_order_relaxed)) return;
   remembered_.clear();
   gpus_.becomeChild();
   renewInChild(watcher_);
   renewInChild(topology_);
   renewInChild(rings_);
-  unlockAfterFork();
+  is_copy_.store(false, std::memory_order_release);
 }
 
 int Process::ncclVersion() {
@@ -143,14 +157,14 @@ std::array<std::uint8_t, 16> Process::token() {
 }
 
 void Process::remember(EndsWithProcess& object) {
-  [[maybe_unused]] static const bool is_registered = std::atexit([] {
-                                                       Process& process = instance();
-                                                       const std::scoped_lock lock(process.remembered_mutex_);
-                                                       for (EndsWithProcess* remembered : process.remembered_)
-                                                         remembered->endWithProcess();
-                                                     }) == 0;
+  [[maybe_unused]] static const bool is_registered = std::atexit([] { instance().endRemembered(); }) == 0;
   const std::scoped_lock lock(remembered_mutex_);
   remembered_.insert(&object);
+}
+
+void Process::endRemembered() {
+  const std::scoped_lock lock(remembered_mutex_);
+  for (EndsWithProcess* remembered : remembered_) remembered->endWithProcess();
 }
 
 void Process::forget(EndsWithProcess& object) {

@@ -92,7 +92,9 @@ class Process {
   const Settings& readOnce();
   void lockForFork();
   void unlockAfterFork();
-  void becomeChild();
+  void becomeCopy();
+  void becomeOwn();
+  void endRemembered();
   void sayRemarks();
 
   std::mutex mutex_;
@@ -107,6 +109,8 @@ class Process {
   SegmentCache segments_;
   std::unique_ptr<Watcher> watcher_ = std::make_unique<Watcher>();
   std::atomic<std::uint32_t> forks_{0};
+  std::mutex renewal_;
+  std::atomic<bool> is_copy_{false};  ///< of the parent's, after fork()
   GpuLibrary gpus_;
   std::unique_ptr<HostTopology> topology_ = std::make_unique<HostTopology>();
   std::unique_ptr<RingSearches> rings_ = std::make_unique<RingSearches>();

@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <new>
 #include <string>
 #include <thread>
 
@@ -14,6 +16,25 @@
 #include "runtime/process.h"
 #include "tests/harness/ranks.h"
 #include "tests/harness/scratch_directory.h"
+
+// Sanitizers have an allocator of their own.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define TUTTI_COUNTS_ALLOCATIONS
+namespace {
+std::atomic<int> uses_of_allocator{0};
+}
+void* operator new(std::size_t bytes) {
+  ++uses_of_allocator;
+  void* memory = std::malloc(bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept {
+  ++uses_of_allocator;
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
+#endif
 
 namespace tutti {
 namespace {
@@ -61,12 +82,30 @@ TEST(Fork, TheChildLooksAtItsHostWhileAThreadOfTheParentDoes) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(120);
-    ::_exit(process.topology().get({}, false, process.log()).nodes.empty() ? 1 : 0);
+    Process& own = Process::instance();
+    ::_exit(own.topology().get({}, false, own.log()).nodes.empty() ? 1 : 0);
   }
   EXPECT_EQ(statusOf(child), 0);
   writer = UniqueFd();
   looks.join();
 }
+
+#if defined(TUTTI_COUNTS_ALLOCATIONS)
+// Most children execute another program at once. Where the parent has threads, they may have been in an
+// allocator that does not see to forks, which would be locked in the child for ever.
+TEST(Fork, TheChildAllocatesNothingBeforeItUsesTheLibrary) {
+  Comm comm(1, test::newId(), 0);
+  const int before = uses_of_allocator.load();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int after_fork = uses_of_allocator.load();
+    static_cast<void>(Process::instance());
+    const bool is_renewed = uses_of_allocator.load() > after_fork;
+    ::_exit(after_fork != before ? 1 : is_renewed ? 0 : 2);
+  }
+  EXPECT_EQ(statusOf(child), 0) << "1: the allocator was used in fork(); 2: never";
+}
+#endif
 
 TEST(Fork, TheChildIsRefusedAndTheParentGoesOn) {
   ncclComm_t comms[2];
