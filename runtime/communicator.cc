@@ -246,8 +246,7 @@ bool Communicator::runTransfer(const Task& task, WaitScheduler* scheduler, Calle
     buffers.input_region = registrations_.find(buffers.input, task.descriptor.count);
   HostExecutor executor(plan, buffers, linksOf(wiring_.lanes[0]), wait, fault_);
   const bool done = is_send ? sendProgram(executor, work) : receiveProgram(executor, work);
-  traffic_.add(executor.moved());
-  return done && !fault_.tripped();
+  return conclude(executor, done);
 }
 
 /// Of the machines' own links, where they are what limits and are known: between GPUs, and by RDMA. TCP is no
@@ -303,20 +302,34 @@ bool Communicator::execute(const Plan& plan, const UserBuffers& buffers, const W
     const LinkRow& links = plan.slots == SlotForm::packets ? wiring_.packets : wiring_.lanes[lane];
     HostExecutor executor(plan, buffers, linksOf(links), wait, fault_);
     const bool done = runProgram(executor, plan, laneWork(plan, rank_, lane, wiring_.rings.view()));
-    traffic_.add(executor.moved());
-    if (!done || fault_.tripped()) return false;
+    if (!conclude(executor, done)) return false;
   }
   return true;
 }
 
+/// False where the operation failed. Its buffers are the caller's again then, too.
+bool Communicator::conclude(HostExecutor& executor, bool done) {
+  traffic_.add(executor.moved());
+  if (done && !fault_.tripped()) return true;
+  executor.giveBackAll();
+  publishFault();
+  executor.awaitOwn();
+  return false;
+}
+
 void Communicator::publishFault() {
-  if (published_.exchange(true, std::memory_order_acq_rel)) return;
-  while (!fault_.tripped()) ::sched_yield();  // another thread tripped it, and is writing it down
   RankStatus& mine = wiring_.board[rank_];
+  if (published_.exchange(true, std::memory_order_acq_rel)) {
+    while (mine.state.load(std::memory_order_acquire) == RankStatus::State::active) ::sched_yield();
+    // Also by who comes second, and may have the network now: its buffers are the caller's when it returns.
+    if (gpu_work_ == nullptr && wiring_.network != nullptr) wiring_.network->halt();
+    return;
+  }
+  while (!fault_.tripped()) ::sched_yield();  // another thread tripped it, and is writing it down
   mine.code = fault_.code();
   const std::string& text = fault_.message();
   std::memcpy(mine.text.data(), text.data(), wholeCharacters(text, mine.text.size() - 1));
-  mine.state.store(RankStatus::State::failed, std::memory_order_release);
+  mine.state.store(RankStatus::State::failed, std::memory_order_seq_cst);
   if (wiring_.control != nullptr) wiring_.control->announce(process_.watcher());
   // First the kernels and whoever serves them, so that the network is free.
   if (gpu_work_ != nullptr) gpu_work_->stop();

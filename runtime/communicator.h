@@ -197,6 +197,7 @@ class Communicator final : public EndsWithProcess {
   HostLinks linksOf(const LinkRow& links);
   void useBandwidths(LinkCosts& costs) const;
   bool execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait);
+  bool conclude(HostExecutor& executor, bool done);
   void findRegions(const Task& task, UserBuffers& buffers);
   void startWatching();
   void startGpu();

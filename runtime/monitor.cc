@@ -95,6 +95,16 @@ bool Monitor::adoptFault() {
   return false;
 }
 
+bool Monitor::isLending(int peer) {
+  const auto state = status(peer).state.load(std::memory_order_seq_cst);
+  if (state == RankStatus::State::active) return true;
+  if (!adoptFault()) {
+    around_.fault.trip(ncclRemoteError, fmt::format("{} left the communicator before {} was complete there",
+                                                    who(peer), describe(descriptor_)));
+  }
+  return false;
+}
+
 std::string Monitor::who(int rank) const {
   return describe(around_.wiring.peers[static_cast<std::size_t>(rank)]);
 }

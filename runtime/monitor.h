@@ -65,9 +65,10 @@ class Stall {
 class Monitor : public WaitMonitor {
  public:
   void differs(int peer, const Descriptor& theirs) override;
+  bool isLending(int peer) override;
 
-  /// The same for who must not wait, and calls again: the difference was seen `ago`. False while it is worth
-  /// asking the peer, which is on another host, where the ranks parted.
+  /// The same as differs() for who must not wait, and calls again: the difference was seen `ago`. False while
+  /// it is worth asking the peer, which is on another host, where the ranks parted.
   virtual bool tryDiffers(int peer, const Descriptor& theirs, std::chrono::nanoseconds ago);
 
  protected:

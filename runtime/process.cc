@@ -34,8 +34,7 @@ Process::Process() {
   if (sodium_init() < 0) throw Error(ncclSystemError, "libsodium found no source of randomness");
   static Process* made = nullptr;
   made = this;
-  ::pthread_atfork([] { made->lockForFork(); }, [] { made->unlockAfterFork(); },
-                   [] { made->becomeCopy(); });
+  ::pthread_atfork([] { made->lockForFork(); }, [] { made->unlockAfterFork(); }, [] { made->becomeCopy(); });
 }
 
 /// No other thread is inside while the process is copied.
@@ -53,8 +52,8 @@ void Process::unlockAfterFork() {
   renewal_.unlock();
 }
 
-/// In the child, most of which execute another program at once. Nothing may be allocated here: a thread of the
-/// parent, which is not in the child, may have been in the allocator.
+/// In the child, most of which execute another program at once. Nothing may be allocated here: a thread of
+/// the parent, which is not in the child, may have been in the allocator.
 void Process::becomeCopy() {
   forks_.fetch_add(1, std::memory_order_relaxed);
   is_copy_.store(true, std::memory_order_release);

@@ -333,7 +333,7 @@ bool NetworkDriver<Interface, Sender, Receiver>::drain(std::chrono::steady_clock
 template <class Interface, class Sender, class Receiver>
 void NetworkDriver<Interface, Sender, Receiver>::halt() {
   const std::lock_guard turn(turn_);
-  is_halted_ = true;
+  if (std::exchange(is_halted_, true)) return;
   for (Pair& links : pairs_) {
     if (links.outbound == nullptr) continue;
     links.outbound->close();

@@ -19,6 +19,17 @@ namespace {
 /// directly: the results would not stay in the caches anyway.
 constexpr std::uint64_t kStreamedBytes = 32 << 20;
 
+/// A peer hears of a failure within some tens of milliseconds.
+constexpr std::chrono::milliseconds kOwnAgain{500};
+
+/// Of waits that go on after a failure.
+class NoQuestions final : public WaitMonitor {
+ public:
+  void inspect(int, std::chrono::nanoseconds) override {}
+  void differs(int, const Descriptor&) override {}
+  bool isLending(int) override { return true; }
+};
+
 /// Of the larger buffer of a rank.
 std::uint64_t operationBytes(const Descriptor& d, int nranks) {
   const Extent extent = extentOf(d.collective, nranks);
@@ -83,6 +94,7 @@ bool HostExecutor::resolve(const LinkView& link, const SlotHeader& header, std::
           .is_in_place = false,
           .scale = {header.scale}};
   if (header.bytes == 0 || header.kind == SlotKind::inline_data) return true;
+  if (!borrow(link)) return false;
   moved_.read_bytes += header.bytes;
   held.is_in_place = true;
   if (header.kind == SlotKind::region) return resolveRegions(link, header, held);
@@ -109,6 +121,39 @@ bool HostExecutor::resolveRegions(const LinkView& link, const SlotHeader& header
     held.to = peer.map(header.to_region, header.to, header.bytes, &error);
   }
   return held.from != nullptr && held.to != nullptr ? true : unreachable(link, error);
+}
+
+bool HostExecutor::borrow(const LinkView& link) {
+  state(static_cast<std::uint16_t>(link.peer)).borrowing = links_.executor;
+  link.released->borrowed.store(1, std::memory_order_seq_cst);
+  return wait_.monitor.isLending(link.peer);
+}
+
+void HostExecutor::giveBack(const LinkView& link, PeerState& from) {
+  from.borrowing = 0;
+  link.released->borrowed.store(0, std::memory_order_seq_cst);
+}
+
+void HostExecutor::giveBackAll() {
+  for (const LinkView& link : links_.inbound) {
+    if (link.peer < 0) continue;
+    PeerState& from = state(static_cast<std::uint16_t>(link.peer));
+    if (from.borrowing == links_.executor) giveBack(link, from);
+  }
+}
+
+void HostExecutor::awaitOwn() const {
+  const FaultCell none;
+  NoQuestions monitor;
+  const WaitContext patient{none, monitor, wait_.spins, wait_.scheduler};
+  const auto limit = std::chrono::steady_clock::now() + kOwnAgain;
+  for (const LinkView& link : links_.outbound) {
+    if (link.peer < 0 || state(static_cast<std::uint16_t>(link.peer)).sending != links_.executor) continue;
+    patient.until(link.peer, [&] {
+      return link.released->borrowed.load(std::memory_order_seq_cst) == 0 ||
+             std::chrono::steady_clock::now() >= limit;
+    });
+  }
 }
 
 bool HostExecutor::unreachable(const LinkView& link, const std::string& error) {
@@ -148,6 +193,11 @@ void HostExecutor::release(Inbound in) {
       unreachable(link, error);
       return;
     }
+  }
+  if (!usesPackets() && from.borrowing == links_.executor) {
+    // Who was stopped in between may have worked on what was no longer lent.
+    if (!wait_.monitor.isLending(link.peer)) return;
+    giveBack(link, from);
   }
   // Also where nothing was left with the peer: what went past the caches into this rank's own output must be
   // ordered before whatever its user does next to hand it on.

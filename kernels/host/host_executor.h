@@ -44,6 +44,7 @@ struct PeerState {
   std::uint64_t first = 0;    ///< of that executor: its first slot to the peer
   std::uint64_t returning = 0;  ///< of that executor: slots before this one must come back before the end
   bool is_written = false;      ///< the held slot got a result
+  std::uint64_t borrowing = 0;  ///< number of the executor that works on the peer's memory; 0: none
   HeldSlot held = {};
 };
 
@@ -92,6 +93,13 @@ class HostExecutor {
   void lend(Outbound out, std::uint64_t n, const Loan& loan);
   bool drain(Outbound out);
 
+  /// After a failure, in this order, with the failure shown to the other ranks in between: gives back what
+  /// peers lent; waits until no peer works on memory that this rank lent them, for up to half a second, which
+  /// only a peer that is stopped exceeds: what it finds there then it does not use, but what it was about to
+  /// leave there it may.
+  void giveBackAll();
+  void awaitOwn() const;
+
   const MovedData& moved() const { return moved_; }
 
  private:
@@ -103,6 +111,8 @@ class HostExecutor {
   bool refuseSlot(const LinkView& link, const SlotHeader& header, std::uint64_t sequence);
   bool resolve(const LinkView& link, const SlotHeader& header, std::uint64_t sequence, HeldSlot& held);
   bool resolveRegions(const LinkView& link, const SlotHeader& header, HeldSlot& held);
+  bool borrow(const LinkView& link);
+  static void giveBack(const LinkView& link, PeerState& from);
   bool unreachable(const LinkView& link, const std::string& error);
   SlotKind kindOf(int peer, const Loan& loan, std::uint64_t bytes) const;
   const RegionPlace& regionOf(const Operand& operand) const;

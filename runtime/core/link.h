@@ -7,6 +7,12 @@
 //   (acquire).
 // Both count slots since the link was made, never wrap, are never reset, and have exactly one writer. Hence
 //   released <= posted <= released + slot_count                                        (the link invariant)
+// What a slot refers to, and does not hold, is the sender's again once `released` has passed the slot. A
+// sender whose operation fails may not wait for that: the receiver may have failed, too. So
+//   borrowed  is 1 while the receiver works on memory of the sender: it stores that, and then goes on only if
+//             the sender's line of the status board shows no failure;
+// and the sender shows its failure first, and then waits until `borrowed` is 0. All four sequentially
+// consistent: one of the two sees the other.
 #pragma once
 
 #include <atomic>
@@ -22,6 +28,7 @@ namespace tutti {
 /// memory.
 struct alignas(128) Counter {
   std::atomic<std::uint64_t> value{0};
+  std::atomic<std::uint64_t> borrowed{0};  ///< of `released`, which has the same writer
 };
 static_assert(sizeof(Counter) == 128 && std::atomic<std::uint64_t>::is_always_lock_free);
 

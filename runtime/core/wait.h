@@ -20,6 +20,10 @@ class WaitMonitor {
   /// `peer` sent data of another operation than this rank is in. Trips the fault cell with both in words.
   virtual void differs(int peer, const Descriptor& theirs) = 0;
 
+  /// Whether `peer` has neither failed nor left: only then is memory that it lent still lent. If not, trips
+  /// the fault cell. Costs a look at its line of the status board.
+  virtual bool isLending(int peer) = 0;
+
  protected:
   ~WaitMonitor() = default;
 };

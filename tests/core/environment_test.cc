@@ -157,7 +157,8 @@ TEST(Environment, FilesAreFoundAsNcclFindsThem) {
   const Environment too_large = Environment::ofProcess();
   EXPECT_EQ(too_large.find("NCCL_HOSTID"), nullptr);
   ASSERT_EQ(too_large.warnings().size(), 1U);
-  EXPECT_EQ(too_large.warnings().front(), (folder / ".nccl.conf").string() + " is passed over: File too large");
+  EXPECT_EQ(too_large.warnings().front(),
+            (folder / ".nccl.conf").string() + " is passed over: File too large");
   std::filesystem::remove_all(folder);
 }
 

@@ -38,6 +38,7 @@ struct CountingMonitor final : WaitMonitor {
     if (++inspections == 3) fault.trip(ncclRemoteError, "enough");
   }
   void differs(int, const Descriptor&) override { FAIL() << "nothing differs here"; }
+  bool isLending(int) override { return true; }
   FaultCell& fault;
   int inspections = 0;
 };

@@ -25,6 +25,7 @@ class Deadline final : public WaitMonitor {
     if (waited >= limit_) fault_.trip(ncclRemoteError, "waited too long for " + std::to_string(peer));
   }
   void differs(int, const Descriptor&) override {}
+  bool isLending(int) override { return true; }
   int inspections() const { return inspections_; }
 
  private:

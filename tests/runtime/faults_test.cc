@@ -1,9 +1,13 @@
 // What goes wrong among threads: every rank gets an error that names who and why, in time.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/harness/ranks.h"
@@ -174,6 +178,49 @@ ncclResult_t asyncErrorOf(const Comm& comm) {
   ncclResult_t state = ncclSuccess;
   check(ncclCommGetAsyncError(comm.handle(), &state));
   return state;
+}
+
+TEST(Faults, NothingIsReadFromAFailedRanksBuffersNorLeftThere) {
+  constexpr std::size_t kCount = 4 << 20;  // large enough to be lent, not copied
+  constexpr int kRounds = 25;
+  constexpr int kMark = 0x5A5A5A5A;
+  for (int round = 0; round < kRounds; ++round) {
+    const ncclUniqueId id = test::newId();
+    const auto errors = test::runThreads(2, [&](int rank) {
+      Comm comm(2, id, rank);
+      std::vector<int> in(kCount, 5);
+      std::vector<int> out(kCount);
+      std::thread aborter;
+      if (rank == 1) {
+        aborter = std::thread([handle = comm.handle(), round] {
+          std::this_thread::sleep_for(std::chrono::microseconds(300 * round));
+          EXPECT_EQ(ncclCommAbort(handle), ncclSuccess);
+        });
+      }
+      std::string problem;
+      try {
+        for (;;) {
+          std::ranges::fill(out, 0);
+          comm.allReduce(in.data(), out.data(), kCount, ncclInt32, ncclSum);
+          if (std::ranges::count(out, 10) != std::ssize(out)) {
+            problem = "wrong values";
+            break;
+          }
+        }
+      } catch (const Error&) {
+        std::ranges::fill(in, kMark);
+        std::ranges::fill(out, kMark);
+        std::this_thread::sleep_for(milliseconds(2));
+        if (std::ranges::count(out, kMark) != std::ssize(out)) problem = "written to after it had failed";
+      }
+      if (aborter.joinable()) {
+        aborter.join();
+        comm.take();
+      }
+      if (!problem.empty()) throw std::runtime_error(problem);
+    });
+    EXPECT_EQ(errors, test::noErrors(2)) << "round " << round;
+  }
 }
 
 TEST(Faults, AnIdleRankHearsOfAnAbortAndCanStillCompleteWhatIsThere) {
