@@ -25,7 +25,7 @@ class Drawer {
     say("seed", plan_.seed);
     if (below(3) == 0 && plan_.chaos != Chaos::abort) say("register", 1);
     // Where a fault ends the run, long enough for it to come.
-    say("for", heals(plan_.chaos) ? 700 : 30'000);
+    say("for", heals(plan_.chaos) ? 700 : 120'000);
     return plan_;
   }
 
