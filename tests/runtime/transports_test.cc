@@ -83,6 +83,27 @@ TEST(Mailbox, DeliversToTheRightProcessOnly) {
   EXPECT_THROW(to.receive(other, segment->token(), soon(100)), Error);
 }
 
+TEST(Mailbox, APeerThatEndsIsNamedLongBeforeTheDeadline) {
+  Process::instance();
+  Mailbox to(MailboxKey{1});
+  SegmentCache cache;
+  const auto sent = cache.create(4096);
+  const auto unsent = cache.create(4096);
+  auto from = std::make_unique<Mailbox>(MailboxKey{1});
+  const PeerInfo peer = selfWith(*from, 3);
+  from->send(selfWith(to, 1), *sent, soon());
+  from.reset();
+  EXPECT_TRUE(to.receive(peer, sent->token(), soon())) << "what it sent before it ended";
+  try {
+    to.receive(peer, unsent->token(), soon(60'000));
+    FAIL() << "received what was never sent";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ncclRemoteError);
+    EXPECT_NE(std::string(error.what()).find("rank 3 (pid "), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("before it handed over"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Mailbox, StrangersAreDropped) {
   Process::instance();
   Mailbox to(MailboxKey{1});

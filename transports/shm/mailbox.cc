@@ -36,6 +36,10 @@ union ControlBuffer {
   throw Error(ncclSystemError, fmt::format("{}: {} (errno {})", what, std::strerror(error), error));
 }
 
+std::string who(const PeerInfo& peer) {
+  return fmt::format("rank {} (pid {} on {})", peer.rank, peer.pid, peer.host.data());
+}
+
 std::pair<sockaddr_un, socklen_t> abstractAddress(const std::array<char, 16>& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -91,7 +95,7 @@ void Mailbox::send(const PeerInfo& to, const Segment& segment, Deadline deadline
     if (!is_full || std::chrono::steady_clock::now() >= deadline) {
       const int error = errno;
       throw Error(error == ECONNREFUSED ? ncclRemoteError : ncclSystemError,
-                  fmt::format("handing shared memory to rank {} (pid {}): {} (errno {})", to.rank, to.pid,
+                  fmt::format("handing shared memory to {}: {} (errno {})", who(to),
                               is_full ? "its mailbox stays full" : std::strerror(error), error));
     }
     // Mailboxes are short (net.unix.max_dgram_qlen): who waits to send must go on receiving, or two wait for
@@ -148,14 +152,32 @@ UniqueFd Mailbox::receive(const PeerInfo& from, const SegmentToken& token, Deadl
     }
     const auto now = std::chrono::steady_clock::now();
     if (now >= deadline) {
-      throw Error(ncclRemoteError, fmt::format("rank {} (pid {}) did not hand over its shared memory in time",
-                                               from.rank, from.pid));
+      throw Error(
+          ncclRemoteError,
+          fmt::format("{} did not hand over its shared memory in time (TUTTI_INIT_TIMEOUT)", who(from)));
     }
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now) + std::chrono::milliseconds(1);
     pollfd ready{socket_.get(), POLLIN, 0};
-    if (::poll(&ready, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 1000))) > 0) readOne();
+    if (::poll(&ready, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 1000))) > 0) {
+      readOne();
+    } else if (!isThere(from) && ::poll(&ready, 1, 0) == 0) {  // what it sent before it ended is read first
+      throw Error(
+          ncclRemoteError,
+          fmt::format(
+              "{} ended, or failed, before it handed over its shared memory. Look at its own output, or "
+              "for the kernel's out-of-memory killer",
+              who(from)));
+    }
   }
+}
+
+/// By a letter of no bytes, which is dropped there.
+bool Mailbox::isThere(const PeerInfo& peer) const {
+  const auto [address, length] = abstractAddress(peer.mailbox);
+  return ::sendto(socket_.get(), nullptr, 0, MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
+                  length) == 0 ||
+         errno != ECONNREFUSED;
 }
 
 }  // namespace tutti

@@ -30,7 +30,8 @@ class Mailbox {
   /// Error naming the peer.
   void send(const PeerInfo& to, const Segment& segment, Deadline deadline);
 
-  /// Waits for the descriptor of segment `token` from `from`. Throws Error naming the peer.
+  /// Waits for the descriptor of segment `token` from `from`. Throws Error naming the peer, within a second
+  /// of its end.
   UniqueFd receive(const PeerInfo& from, const SegmentToken& token, Deadline deadline);
 
  private:
@@ -39,6 +40,7 @@ class Mailbox {
     UniqueFd fd;
   };
   void readOne();
+  bool isThere(const PeerInfo& peer) const;
 
   MailboxKey key_;
   UniqueFd socket_;
