@@ -1,15 +1,12 @@
 // Programs written for NCCL, unmodified on emulated GPUs: each compares its results with its own on the CPU,
 // and frees all that it allocated.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <string>
 #include <vector>
 
 #include "tests/harness/command.h"
+#include "tests/harness/free_port.h"
 #include "tests/harness/scratch_directory.h"
 
 namespace tutti::test {
@@ -34,20 +31,6 @@ void succeeds(const std::string& program, int gpus, int ranks, const std::string
 void succeedsByFile(const std::string& program, int gpus) {
   const ScratchDirectory directory;
   succeeds(program, gpus, gpus, directory.path() + "/id");
-}
-
-/// A port that was free a moment ago.
-int freePort() {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t bytes = sizeof address;
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  EXPECT_EQ(::bind(fd, generic, sizeof address), 0);
-  EXPECT_EQ(::getsockname(fd, generic, &bytes), 0);
-  ::close(fd);
-  return ntohs(address.sin_port);
 }
 
 TEST(NcclPrograms, OneProcessWithEightGpus) {

@@ -14,10 +14,11 @@ inline CommandResult onGpus(int gpus, int nranks, const std::string& program, co
                             const std::map<std::string, std::string>& environment = {}) {
   auto [all, variables] = test::launchOnGpus(gpus);
   for (const auto& [name, value] : environment) variables[name] = value;
-  return runCommand(
-      all + Arguments{"--no-prefix", "-n", std::to_string(nranks), binary(program), "--device", "cuda"} +
-          arguments,
-      variables, std::chrono::seconds(240));
+  return runCommand(all +
+                        Arguments{"--kill-after", "60", "--no-prefix", "-n", std::to_string(nranks),
+                                  binary(program), "--device", "cuda"} +
+                        arguments,
+                    variables, kPatience);
 }
 
 }  // namespace tutti::perf

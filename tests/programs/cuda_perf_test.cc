@@ -82,7 +82,8 @@ TEST(CudaPerf, ReplaysEndWithTheFirstFault) {
                               "test $TUTTI_RANK = 1";
   const auto [launcher, environment] = test::launchOnGpus(2);
   const CommandResult result =
-      runCommand(launcher + Arguments{"--no-prefix", "-n", "2", "sh", "-c", command}, environment);
+      runCommand(launcher + Arguments{"--kill-after", "60", "--no-prefix", "-n", "2", "sh", "-c", command},
+                 environment, kPatience);
   EXPECT_FALSE(result.timed_out);
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_TRUE(contains(result.err, "AllGather #")) << result.err;
@@ -123,7 +124,7 @@ TEST(CudaPerf, AutoTakesTheGpusThatThereAre) {
     const auto [launcher, environment] = test::launchOnGpus(gpus);
     return runCommand(
         launcher + Arguments{"--no-prefix", "-n", "2", binary("all_reduce_perf")} + kOneSize + arguments,
-        environment);
+        environment, kPatience);
   };
   const CommandResult with = run(2, {});
   expectGood(with, 1);

@@ -19,7 +19,8 @@ const std::vector<std::string> kSmall{"--hidden",  "24", "--embedding", "6",
 
 CommandResult trainOnGpus(int nranks, std::vector<std::string> arguments) {
   auto [all, environment] = launchOnGpus(nranks);
-  all.insert(all.end(), {"-n", std::to_string(nranks), "tutti-train", "--device", "cuda"});
+  all.insert(all.end(),
+             {"--kill-after", "60", "-n", std::to_string(nranks), "tutti-train", "--device", "cuda"});
   all.insert(all.end(), kSmall.begin(), kSmall.end());
   all.insert(all.end(), arguments.begin(), arguments.end());
   for (const auto& [name, value] : kRing) environment[name] = value;

@@ -98,8 +98,10 @@ TEST(LinkPerf, RefusesATransportThatTheRanksDoNotHave) {
 TEST(LinkPerf, RanksThatWereStartedDifferentlyDoNotWaitForEachOther) {
   // By a launcher that gives the second rank, on another host, its own line.
   const CommandResult result =
-      runCommand({binary("tutti-run"), "-n", "2", "sh", "-c",
-                  "[ $TUTTI_RANK = 0 ] || more='-n 7'; exec \"$0\" -e 64 -n 5 $more", binary("link_perf")});
+      runCommand(withLauncher(2) +
+                     Arguments{"sh", "-c", "[ $TUTTI_RANK = 0 ] || more='-n 7'; exec \"$0\" -e 64 -n 5 $more",
+                               binary("link_perf")},
+                 {}, kPatience);
   EXPECT_EQ(result.exit_code, 2) << result.err;
   EXPECT_TRUE(contains(result.err, "the ranks were started differently: -n: rank 0 has 5, rank 1 has 7"));
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <iterator>
 #include <map>
 #include <regex>
@@ -31,17 +32,26 @@ inline testing::AssertionResult matches(const std::string& text, const std::stri
 /// Path of a program of this build.
 inline std::string binary(const std::string& program) { return test::programFolder() + "/" + program; }
 
+/// For a run that takes seconds, on a machine that is busy with others.
+inline constexpr std::chrono::seconds kPatience{240};
+
+/// The launcher, which lets ranks say their part for so long once one of them has failed.
+inline Arguments withLauncher(int nranks) {
+  return {"tutti-run", "--kill-after", "60", "--no-prefix", "-n", std::to_string(nranks)};
+}
+
 /// Runs `program` under tutti-run.
 inline CommandResult launched(int nranks, const std::string& program, const Arguments& arguments,
                               const std::map<std::string, std::string>& environment = {}) {
-  Arguments all{"tutti-run", "--no-prefix", "-n", std::to_string(nranks), binary(program)};
+  Arguments all = withLauncher(nranks);
+  all.push_back(binary(program));
   all.insert(all.end(), arguments.begin(), arguments.end());
-  return runCommand(all, environment);
+  return runCommand(all, environment, kPatience);
 }
 
 inline CommandResult alone(const std::string& program, Arguments arguments) {
   arguments.insert(arguments.begin(), binary(program));
-  return runCommand(arguments);
+  return runCommand(arguments, {}, kPatience);
 }
 
 /// The words of each row of the table.

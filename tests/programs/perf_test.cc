@@ -291,7 +291,7 @@ TEST(Programs, AnOutputThatCannotBeWrittenIsAnError) {
 
 TEST(Programs, EndlessRunStopsAtASignalWithItsReport) {
   test::Command command({binary("all_reduce_perf"), "-t", "2", "-b", "8", "-e", "8", "-N", "0"});
-  ASSERT_TRUE(command.waitForOutput("float     sum", std::chrono::seconds(30)));
+  ASSERT_TRUE(command.waitForOutput("float     sum", kPatience));
   command.kill(SIGINT);
   const CommandResult result = command.wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;

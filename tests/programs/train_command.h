@@ -23,11 +23,16 @@ inline CommandResult trainAlone(std::vector<std::string> arguments) {
   return runCommand(std::move(arguments), kRing, kTrainLimit);
 }
 
+/// tutti-run, which lets ranks say their part for so long once one of them has failed.
+inline std::vector<std::string> withLauncher(int nranks) {
+  return {"tutti-run", "--kill-after", "60", "-n", std::to_string(nranks)};
+}
+
 /// `launcher`: further options of tutti-run.
 inline CommandResult trainOn(int nranks, const std::vector<std::string>& arguments,
                              const std::vector<std::string>& launcher = {},
                              const std::map<std::string, std::string>& environment = kRing) {
-  std::vector<std::string> all{"tutti-run", "-n", std::to_string(nranks)};
+  std::vector<std::string> all = withLauncher(nranks);
   all.insert(all.end(), launcher.begin(), launcher.end());
   all.emplace_back("tutti-train");
   all.insert(all.end(), arguments.begin(), arguments.end());

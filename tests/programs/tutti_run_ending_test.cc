@@ -19,7 +19,7 @@ const std::string kTuttiRun = TUTTI_BIN_DIR "/tutti-run";
 // --- failures ---
 
 TEST_F(TuttiRun, SaysWhichRankFailedAndHow) {
-  const auto exited = runScript({"-n", "3"}, "test $RANK = 1 && exit 3; exit 0");
+  const auto exited = runScript({"-n", "3", "--kill-after", "1000"}, "test $RANK = 1 && exit 3; exit 0");
   EXPECT_EQ(exited.exit_code, 3);
   EXPECT_NE(exited.err.find("tutti-run: rank 1 (pid "), std::string::npos) << exited.err;
   EXPECT_NE(exited.err.find(") exited with status 3\n"), std::string::npos) << exited.err;
@@ -70,9 +70,12 @@ TEST_F(TuttiRun, StragglersAreStoppedAfterAFailure) {
 }
 
 TEST_F(TuttiRun, StragglersThatIgnoreSigtermAreKilledWithTheirChildren) {
+  const ScratchDirectory temp;
   const auto result = runScript({"-n", "2", "--kill-after", "0.1", "--grace", "0.2"},
-                                R"(trap '' TERM; sleep 1000 & echo child=$!
-                                   test $RANK = 1 && exit 5; while :; do sleep 1; done)");
+                                R"(trap '' TERM; sleep 1000 & echo child=$!; : > $DIR/$RANK
+                                   until test -e $DIR/0; do sleep 0.02; done
+                                   test $RANK = 1 && exit 5; while :; do sleep 1; done)",
+                                {{"DIR", temp.path()}});
   EXPECT_EQ(result.exit_code, 5);
   EXPECT_NE(result.err.find("rank 0 stopped by tutti-run with SIGKILL\n"), std::string::npos) << result.err;
   const auto children = numbersAfter(result.out, "child=");

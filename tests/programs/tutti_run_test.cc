@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tests/harness/command.h"
+#include "tests/harness/free_port.h"
 #include "tests/harness/scratch_directory.h"
 #include "tests/programs/tutti_run_command.h"
 
@@ -339,7 +340,7 @@ TEST_F(TuttiRun, APortInUseIsRefused) {
 }
 
 TEST_F(TuttiRun, ListensOnThePortAndKeepsItFromTheRanks) {
-  const int port = Listener().port();  // free again
+  const int port = freePort();
   std::ostringstream hex;
   hex << ":" << std::uppercase << std::hex << std::setw(4) << std::setfill('0') << port;
   const auto result = runScript({"-n", "1", "--no-prefix", "--port", std::to_string(port)},

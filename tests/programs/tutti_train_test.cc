@@ -217,7 +217,9 @@ TEST(TuttiTrain, AFaultOnARankThatIsNotThereIsRefused) {
 CommandResult trainWithRanksOwn(const std::string& arguments) {
   const std::string command =
       std::string("exec ") + TUTTI_BIN_DIR + "/tutti-train --steps 4 --batch 6 " + arguments;
-  return tutti::test::runCommand({"tutti-run", "-n", "3", "sh", "-c", command}, {}, tutti::test::kTrainLimit);
+  std::vector<std::string> all = tutti::test::withLauncher(3);
+  all.insert(all.end(), {"sh", "-c", command});
+  return tutti::test::runCommand(all, {}, tutti::test::kTrainLimit);
 }
 
 TEST(TuttiTrain, RanksWithDifferentDataAreRefused) {

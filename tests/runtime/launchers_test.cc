@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/harness/command.h"
+#include "tests/harness/free_port.h"
 #include "tests/harness/scratch_directory.h"
 #include "transports/listener.h"
 #include "transports/socket_address.h"
@@ -25,23 +26,6 @@ struct Names {
   const char* rank;
   const char* size;
 };
-
-/// A port that is free, with the one after it. Not of those that the kernel gives to other tests meanwhile.
-int freePort() {
-  for (int tried = 0;; ++tried) {
-    const int port = 20'000 + (::getpid() * 2 + tried * 26) % 10'000;
-    try {
-      for (const int each : {port, port + 1}) {
-        NetAddress address = parseNumericHost("127.0.0.1").value();
-        address.port = static_cast<std::uint16_t>(each);
-        listenOn(address, {}, "");  // closed again
-      }
-      return port;
-    } catch (const Error&) {
-      if (tried == 100) throw;
-    }
-  }
-}
 
 class Launchers : public testing::Test {
  protected:
@@ -81,7 +65,7 @@ class Launchers : public testing::Test {
 TEST_F(Launchers, Torchrun) {
   // Its own store listens on MASTER_PORT.
   NetAddress store = parseNumericHost("127.0.0.1").value();
-  store.port = static_cast<std::uint16_t>(freePort());
+  store.port = static_cast<std::uint16_t>(test::freePort());
   const UniqueFd listener = listenOn(store, {}, "");
   expectSuccess(run(3, {"RANK", "WORLD_SIZE"},
                     {{"MASTER_ADDR", "127.0.0.1"},
@@ -93,7 +77,7 @@ TEST_F(Launchers, TorchrunByNameAndIpv6) {
   for (const char* host : {"localhost", "::1"}) {
     expectSuccess(run(2, {"RANK", "WORLD_SIZE"},
                       {{"MASTER_ADDR", host},
-                       {"MASTER_PORT", std::to_string(freePort())},
+                       {"MASTER_PORT", std::to_string(test::freePort())},
                        {"TUTTI_SECRET_FILE", secret_}}));
   }
 }
@@ -101,15 +85,15 @@ TEST_F(Launchers, TorchrunByNameAndIpv6) {
 TEST_F(Launchers, MpirunAndSrunWithCommId) {
   for (const Names names : {Names{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                             Names{"PMI_RANK", "PMI_SIZE"}, Names{"SLURM_PROCID", "SLURM_NTASKS"}}) {
-    expectSuccess(
-        run(2, names,
-            {{"NCCL_COMM_ID", "127.0.0.1:" + std::to_string(freePort())}, {"TUTTI_SECRET_FILE", secret_}}));
+    expectSuccess(run(
+        2, names,
+        {{"NCCL_COMM_ID", "127.0.0.1:" + std::to_string(test::freePort())}, {"TUTTI_SECRET_FILE", secret_}}));
   }
 }
 
 TEST_F(Launchers, InsecureIsSaidInTheLog) {
   const auto results = run(2, {"RANK", "WORLD_SIZE"},
-                           {{"NCCL_COMM_ID", "127.0.0.1:" + std::to_string(freePort())},
+                           {{"NCCL_COMM_ID", "127.0.0.1:" + std::to_string(test::freePort())},
                             {"TUTTI_INSECURE", "1"},
                             {"NCCL_DEBUG", "WARN"}});
   expectSuccess(results);
@@ -120,7 +104,7 @@ TEST_F(Launchers, InsecureIsSaidInTheLog) {
 }
 
 TEST_F(Launchers, RanksThatWaitSeeThatTheRendezvousDied) {
-  const auto start = [&, port = std::to_string(freePort())](int rank) {
+  const auto start = [&, port = std::to_string(test::freePort())](int rank) {
     return std::make_unique<test::Command>(std::vector<std::string>{"rank_program"},
                                            Environment{{"RANK", std::to_string(rank)},
                                                        {"WORLD_SIZE", "3"},

@@ -28,6 +28,11 @@ using std::chrono::seconds;
 
 inline constexpr seconds kPatience{60};
 
+/// What heals may take as long on a machine that is busy with others, unless a test gives it less.
+inline milliseconds recoveryFor(const NetworkOptions& options) {
+  return options.recovery == NetworkOptions{}.recovery ? kPatience : options.recovery;
+}
+
 struct Listener {
   UniqueFd fd;
   NetAddress address;
@@ -106,6 +111,7 @@ inline Cluster makeCluster(const std::vector<NetworkOptions>& options) {
       if (peer != rank) peers[peer] = {cluster.addresses[peer], "rank " + std::to_string(peer) + " (here)"};
     }
     NetworkOptions own = options[rank];
+    own.recovery = recoveryFor(own);
     own.fail = [failures = cluster.failures[rank].get()](ncclResult_t code, const std::string& text) {
       failures->add(code == ncclRemoteError ? text : "wrong code: " + text);
     };

@@ -1,5 +1,6 @@
 // Who else dials: none of them disturbs the links or gets anything.
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include "tests/transports/conversation.h"
 #include "tests/transports/tcp_harness.h"
@@ -141,6 +142,8 @@ TEST(TcpStrangers, OlderGreetingIsFenced) {
   Client third(cluster, test::secretOf(7));
   ASSERT_TRUE(third.prove());
   ASSERT_TRUE(third.ask(late));
+  pollfd end{old.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&end, 1, 20'000), 1) << "the older connection goes on";
   char byte = 0;
   EXPECT_EQ(::recv(old.get(), &byte, 1, 0), 0);
 }

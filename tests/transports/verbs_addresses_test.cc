@@ -57,13 +57,14 @@ TEST_F(VerbsAddresses, OfAPortThatHasNoneAnotherTakesOver) {
 }
 
 TEST_F(VerbsAddresses, AnAddressThatComesBackIsWaitedFor) {
-  talkThrough([] {
+  std::jthread later;
+  talkThrough([&later] {
     Fabric::the().removeAddresses("r0p0");
     Fabric::the().failPairs("r0p0", IBV_WC_RETRY_EXC_ERR);
-    std::thread([] {
+    later = std::jthread([] {
       std::this_thread::sleep_for(milliseconds(200));
       Fabric::the().addAddress("r0p0", 1, "10.0.0.1");
-    }).detach();
+    });
   });
   expectNoted(kGone);
   expectNoted("GID 10.0.0.1 (RoCE v2, index 1) is new");

@@ -48,12 +48,13 @@ TEST(VerbsGpuLinks, AnotherPortTakesOverAtAnyMoment) {
 
 TEST(VerbsGpuLinks, ThePortComesBack) {
   for (const std::uint64_t at : {5U, 20U, 37U}) {
-    const auto interrupt = [] {
+    std::jthread later;
+    const auto interrupt = [&later] {
       Fabric::the().setPort("r1p0", false);
-      std::thread([] {
+      later = std::jthread([] {
         std::this_thread::sleep_for(milliseconds(100));
         Fabric::the().setPort("r1p0", true);
-      }).detach();
+      });
     };
     EXPECT_EQ(talkThrough(at, interrupt, 1), "");
   }

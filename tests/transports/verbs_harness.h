@@ -33,6 +33,7 @@ class VerbsCluster {
       }
       RdmaOptions mine = options;
       mine.rank = rank;
+      mine.recovery = recoveryFor(mine);
       for (int peer = 0; peer < ranks; ++peer)
         mine.peers.push_back(peer == rank ? "" : fmt::format("rank {} (on host {})", peer, peer));
       Reports& reports = reports_[index(rank)];

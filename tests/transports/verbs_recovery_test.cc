@@ -41,9 +41,9 @@ Outcome talkThrough(std::uint64_t writes, const std::function<void()>& action,
 
 bool says(const std::string& text, const std::string& what) { return text.find(what) != std::string::npos; }
 
-/// Lets both ranks do what they can, until it holds or five seconds and a half are over.
+/// Lets both ranks do what they can, until it holds or patience is over.
 bool becomes(const VerbsCluster& cluster, const std::function<bool()>& holds) {
-  const auto deadline = std::chrono::steady_clock::now() + milliseconds(5500);
+  const auto deadline = std::chrono::steady_clock::now() + test::kPatience;
   while (!holds() && std::chrono::steady_clock::now() < deadline) {
     for (const int rank : {0, 1}) cluster[rank].visit();
     std::this_thread::sleep_for(milliseconds(1));
@@ -230,12 +230,13 @@ TEST(VerbsRecovery, AnotherPortTakesOver) {
 }
 
 TEST(VerbsRecovery, APortThatComesBackGoesOn) {
-  const auto outcome = talkThrough(30, [] {
+  std::jthread later;
+  const auto outcome = talkThrough(30, [&later] {
     Fabric::the().setPort("r1p0", false);
-    std::thread([] {
+    later = std::jthread([] {
       std::this_thread::sleep_for(milliseconds(200));
       Fabric::the().setPort("r1p0", true);
-    }).detach();
+    });
   });
   EXPECT_EQ(outcome.errors, test::none());
   EXPECT_TRUE(says(outcome.notes, "RDMA r1p0:1: the port is up")) << outcome.notes;

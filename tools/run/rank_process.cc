@@ -47,7 +47,7 @@ struct Child {
   const ProcessSetup* setup;
   pid_t launcher;
   std::span<const int> cores;  ///< empty: any
-  int in, out, err, failure;
+  int in, out, err, gate, failure;
 };
 
 [[noreturn]] void fail(const Child& child, const char* step) {
@@ -56,10 +56,21 @@ struct Child {
   ::_exit(1);
 }
 
+/// Until the launcher lets it through; it ends where the launcher gives up.
+void passGate(const Child& child) {
+  char go = 0;
+  ssize_t got = 0;
+  do {
+    got = ::read(child.gate, &go, 1);
+  } while (got < 0 && errno == EINTR);
+  if (got != 1) ::_exit(1);
+}
+
 [[noreturn]] void becomeProgram(const Child& child) {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail(child, "prctl");
   if (::getppid() != child.launcher) ::_exit(1);  // it died before prctl could tell us
   if (::setpgid(0, 0) != 0) fail(child, "setpgid");
+  passGate(child);
   if (!child.cores.empty() && !bindThread(child.cores)) fail(child, "sched_setaffinity");
   if (::dup2(child.in, STDIN_FILENO) < 0 || ::dup2(child.out, STDOUT_FILENO) < 0 ||
       ::dup2(child.err, STDERR_FILENO) < 0) {
@@ -108,6 +119,11 @@ std::vector<char*> pointersTo(std::vector<std::string>& strings) {
   return result;
 }
 
+void openGate(const UniqueFd& gate) {
+  const char go = 1;
+  if (::write(gate.get(), &go, 1) != 1) throw systemError("write to a rank's pipe");
+}
+
 /// Waits until the child has become the program: exec closes the pipe. Throws what kept it from that.
 void awaitExec(int failure_pipe, const LaunchPlan& plan, int rank) {
   ChildFailure failure{};
@@ -135,13 +151,14 @@ void setNonBlocking(const UniqueFd& fd) {
 
 }  // namespace
 
-RankProcess::RankProcess(const LaunchPlan& plan, const ProcessSetup& setup, int rank) {
+RankProcess::RankProcess(const LaunchPlan& plan, const ProcessSetup& setup, int rank, const Watch& watch) {
   auto arguments = plan.arguments;
   auto environment = environmentOf(plan, rank);
   const auto argv = pointersTo(arguments);
   const auto envp = pointersTo(environment);
   auto out = makePipe();
   auto err = makePipe();
+  auto gate = makePipe();
   auto failure = makePipe();
   setNonBlocking(out.read);
   setNonBlocking(err.read);
@@ -149,19 +166,24 @@ RankProcess::RankProcess(const LaunchPlan& plan, const ProcessSetup& setup, int 
   if (!null) throw systemError("open /dev/null");
   const auto turn = static_cast<std::size_t>(rank);
   const std::span<const int> cores = plan.cores.empty() ? std::span<const int>() : plan.cores[turn];
-  const Child child{
-      plan.path.c_str(), argv.data(),     envp.data(),        &setup, ::getpid(), cores, null.get(),
-      out.write.get(),   err.write.get(), failure.write.get()};
+  const Child child{plan.path.c_str(), argv.data(),     envp.data(),        &setup,
+                    ::getpid(),        cores,           null.get(),         out.write.get(),
+                    err.write.get(),   gate.read.get(), failure.write.get()};
 
   const pid_t pid = ::fork();
   if (pid < 0) throw systemError(fmt::format("cannot start rank {}: fork", rank));
-  if (pid == 0) becomeProgram(child);
+  if (pid == 0) {
+    gate.write.reset();  // or it would wait for itself
+    becomeProgram(child);
+  }
   try {
     failure.write.reset();
-    awaitExec(failure.read.get(), plan, rank);
     // Through syscall(): glibc 2.36 declares pidfd_open without C linkage. The kernel makes it close-on-exec.
     pid_fd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     if (!pid_fd_) throw systemError("pidfd_open");
+    watch(pid_fd_.get());
+    openGate(gate.write);
+    awaitExec(failure.read.get(), plan, rank);
   } catch (...) {
     reap(pid);
     throw;

@@ -1,6 +1,7 @@
 // The process of one rank.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,9 +28,12 @@ struct LaunchPlan {
 /// The kernel kills it when this process dies.
 class RankProcess {
  public:
-  /// Returns when the program runs. Must be called from the main thread: a parent's death is that of the
-  /// thread that forked. Throws NotRunnable or std::system_error.
-  RankProcess(const LaunchPlan& plan, const ProcessSetup& setup, int rank);
+  using Watch = std::function<void(int pid_fd)>;
+
+  /// Returns when the program runs. `watch` is called before it does, with pidFd(): no rank can end, and no
+  /// other as a consequence, before its end is watched. Must be called from the main thread: a parent's death
+  /// is that of the thread that forked. Throws NotRunnable or std::system_error.
+  RankProcess(const LaunchPlan& plan, const ProcessSetup& setup, int rank, const Watch& watch);
   RankProcess(const RankProcess&) = delete;
   RankProcess& operator=(const RankProcess&) = delete;
   /// Kills what is left of the group and reaps.

@@ -70,11 +70,11 @@ void Supervisor::start(const LaunchPlan& plan) {
   const auto width = fmt::formatted_size("{}", plan.ranks - 1);
   for (int rank = 0; rank < plan.ranks; ++rank) {
     const auto prefix = options_.prefix ? fmt::format("[{:>{}}] ", rank, width) : std::string();
-    auto process = std::make_unique<RankProcess>(plan, setup_, rank);
+    const auto key = static_cast<std::uint64_t>(rank);
+    auto process = std::make_unique<RankProcess>(
+        plan, setup_, rank, [this, key](int pid_fd) { watch(control_.get(), pid_fd, key); });
     RankStream out(process->takeOut(), Stream::out, prefix, queue_);
     RankStream err(process->takeErr(), Stream::err, prefix, queue_);
-    const auto key = static_cast<std::uint64_t>(rank);
-    watch(control_.get(), process->pidFd(), key);
     watch(out_.get(), out.fd(), key);
     watch(err_.get(), err.fd(), key);
     ranks_.push_back(std::make_unique<Rank>(std::move(process), std::move(out), std::move(err)));

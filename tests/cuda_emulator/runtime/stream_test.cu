@@ -188,9 +188,12 @@ TEST(EmulatedEvent, ElapsedTime) {
   EXPECT_TRUE(returned(cudaEventElapsedTime(&milliseconds, start, end), cudaErrorInvalidResourceHandle));
   ASSERT_TRUE(ok(cudaEventRecord(start, stream)));
   const auto sleep = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+  const SharedWord gate;
   ASSERT_TRUE(ok(cudaLaunchHostFunc(stream, sleep, nullptr)));
+  holdBack(stream, gate);
   ASSERT_TRUE(ok(cudaEventRecord(end, stream)));
   EXPECT_TRUE(returned(cudaEventElapsedTime(&milliseconds, start, end), cudaErrorNotReady));
+  gate.write(1);
   ASSERT_TRUE(ok(cudaEventSynchronize(end)));
   ASSERT_TRUE(ok(cudaEventElapsedTime(&milliseconds, start, end)));
   EXPECT_GE(milliseconds, 20);
