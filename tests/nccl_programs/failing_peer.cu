@@ -61,6 +61,19 @@ void sumsUp(const Process& self, float* values, int count) {
   REQUIRE(last == expected, "%g, expected %g", last, expected);
 }
 
+/// Returns when all ranks have come, by files: no communicator is in their way.
+void meet(const Process& self, const std::string& path) {
+  const auto placeOf = [&](int rank) { return path + "." + std::to_string(rank); };
+  FILE* const mine = fopen(placeOf(self.rank).c_str(), "wb");
+  REQUIRE(mine != nullptr && fclose(mine) == 0, "%s", path.c_str());
+  for (int rank = 0; rank < self.nranks; ++rank) {
+    for (int tries = 0; access(placeOf(rank).c_str(), F_OK) != 0; ++tries) {
+      REQUIRE(tries < 6000, "rank %d does not come", rank);
+      usleep(10000);
+    }
+  }
+}
+
 int main(int, char** argv) {
   constexpr int kCount = 5000;
   Process self = joinByFile(argv[1]);
@@ -84,6 +97,8 @@ int main(int, char** argv) {
     REQUIRE(!finishes(self.stream, self.comm, 0.5), "rank %d: an all-reduce without rank 0 has ended",
             self.rank);
   }
+  // Whoever aborts earlier ends the calls of the others.
+  meet(self, std::string(argv[1]) + ".stuck");
   NCCL_CHECK(ncclCommAbort(self.comm));
   CUDA_CHECK(cudaStreamSynchronize(self.stream));
 

@@ -108,7 +108,7 @@ def watch(process, began, limit_s, silence_s):
     except subprocess.TimeoutExpired:
         late += ", and it cannot be killed"  # in the driver; nothing more can be done from here
     for reader, pipe in zip(readers, (process.stdout, process.stderr)):
-        reader.join(timeout=1)
+        reader.join(timeout=10)  # at once, unless something outside of the group holds the pipe
         if not reader.is_alive():
             pipe.close()
     return Outcome(process.returncode if process.returncode is not None else -signal.SIGKILL, late, lines,

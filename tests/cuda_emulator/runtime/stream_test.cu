@@ -186,6 +186,7 @@ TEST(EmulatedEvent, ElapsedTime) {
   const TestEvent untimed(cudaEventDisableTiming);
   float milliseconds = -1;
   EXPECT_TRUE(returned(cudaEventElapsedTime(&milliseconds, start, end), cudaErrorInvalidResourceHandle));
+  cudaGetLastError();
   ASSERT_TRUE(ok(cudaEventRecord(start, stream)));
   const auto sleep = [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
   const SharedWord gate;
