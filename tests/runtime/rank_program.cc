@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -179,9 +180,8 @@ void waitInAChain(Comm& comm) {
   comm.receive(&value, 1, comm.rank() - 1);
 }
 
-/// All-reduces of several sizes, checked, until rank 0's time is over.
-void reduceFor(Comm& comm, std::chrono::milliseconds time) {
-  const auto end = std::chrono::steady_clock::now() + time;
+/// All-reduces of several sizes, checked, until rank 0 has enough. Prints "reducing" after one of each.
+void reduceUntil(Comm& comm, const std::function<bool()>& is_enough) {
   constexpr std::size_t kCounts[] = {1, 1'000, 400'000};
   std::vector<std::int64_t> data;
   for (std::int64_t round = 0, goes_on = 1; goes_on != 0; ++round) {
@@ -196,9 +196,18 @@ void reduceFor(Comm& comm, std::chrono::milliseconds time) {
       tutti::test::require(data[i] == shares * value(0, i),
                            "round " + std::to_string(round) + ": wrong value " + std::to_string(i));
     }
-    goes_on = std::chrono::steady_clock::now() < end ? 1 : 0;
+    if (round == 2) {
+      std::puts("reducing");
+      std::fflush(stdout);
+    }
+    goes_on = is_enough() ? 0 : 1;
     comm.broadcast(&goes_on, &goes_on, 1, ncclInt64, 0);
   }
+}
+
+void reduceFor(Comm& comm, std::chrono::milliseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  reduceUntil(comm, [end] { return std::chrono::steady_clock::now() >= end; });
 }
 
 /// Communicators one after the other and two at once, each from what the launcher says now.
@@ -277,6 +286,8 @@ void run(const std::string& what, const std::string& argument) {
   if (what == "open-group") return tutti::check(ncclGroupStart());
   if (what == "send-to-left") return sendToWhoLeft(comm);
   if (what == "reduce") return reduceFor(comm, std::chrono::milliseconds(std::stoi(argument)));
+  if (what == "reduce-until")  // there is a file
+    return reduceUntil(comm, [&argument] { return ::access(argument.c_str(), F_OK) == 0; });
   if (what == "away") return beAway(comm, argument == "compute");
   if (what == "differ") return differ(comm, argument);
   if (what == "absent" && comm.rank() == std::stoi(argument)) ::pause();
