@@ -25,7 +25,7 @@ std::string programOf(int pid_fd) {
 }
 
 LaunchPlan planOf(const std::string& program) {
-  return {.path = program, .arguments = {program, "-c", "exit 3"}, .id_file = {}, .cores = {}};
+  return {.path = program, .arguments = {program, "-c", "exit 3"}, .hosts = {}, .id_file = {}, .cores = {}};
 }
 
 TEST(RankProcess, NoProgramRunsBeforeItsEndIsWatched) {
