@@ -23,9 +23,11 @@ inline std::map<int, Environment> rdmaDevicesOf(int nranks, int rails = 1) {
   return environments;
 }
 
+/// A busy guest takes its time to heal links.
 inline Environment byRdma(Environment more = {}) {
   more.insert({"NCCL_NET", "IB"});
   more.insert({"NCCL_SOCKET_IFNAME", "lo"});
+  more.insert({"TUTTI_NET_RECOVERY", "60"});
   return more;
 }
 

@@ -36,12 +36,12 @@ void sh(const std::string& line) {
 }
 
 /// Two ranks that reduce until they are told to end, so that whatever befalls their links befalls them in the
-/// midst of it. A busy guest takes its time to heal them.
+/// midst of it.
 class Reducing {
  public:
   explicit Reducing(const Environment& more,
                     const std::map<int, Environment>& devices = test::rdmaDevicesOf(2))
-      : group_(2, {"reduce-until", folder_.path() + "/end"}, byRdma(patient(more)), devices, kHosts) {
+      : group_(2, {"reduce-until", folder_.path() + "/end"}, byRdma(more), devices, kHosts) {
     for (const int rank : {0, 1})
       EXPECT_TRUE(group_[rank].waitForOutput("reducing", seconds(60))) << "rank " << rank;
   }
@@ -60,11 +60,6 @@ class Reducing {
   }
 
  private:
-  static Environment patient(Environment more) {
-    more.insert({"TUTTI_NET_RECOVERY", "60"});
-    return more;
-  }
-
   const test::ScratchDirectory folder_;
   RankGroup group_;
 };
