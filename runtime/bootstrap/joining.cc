@@ -191,11 +191,23 @@ class Joining {
       const auto answer = probe->answer();
       if (answer == Probe::Answer::refused) {
         is_told_ = true;  // or nobody is there to be told
+        hearLastWords();
         throw rendezvousHasGone(names(), parent, self_.address);
       }
       if (answer == Probe::Answer::pending && Clock::now() < next_probe) continue;
       probe.reset();
       next_probe = Clock::now() + probePause();
+    }
+  }
+
+  /// The rendezvous is gone. It may have called with the reason before, which then is on its way.
+  void hearLastWords() {
+    const auto end = Clock::now() + kProbeTime;
+    receiveGuests();
+    while (!joined_.reception.isEmpty() && Clock::now() < end) {
+      std::vector<pollfd> fds;
+      wait(fds);
+      receiveGuests();
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <iterator>
 #include <thread>
@@ -12,16 +13,26 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr auto kProofTime = std::chrono::seconds(5);  ///< a connection must have spoken within
-constexpr auto kLeastTime = milliseconds(1000);       ///< nobody is dropped sooner, however many wait
+constexpr auto kProofTime = std::chrono::seconds(5);   ///< a connection must have proved itself within
+constexpr auto kGuestTime = std::chrono::seconds(60);  ///< and spoken within
+constexpr auto kLeastTime = milliseconds(1000);        ///< nobody is dropped sooner, however many wait
 
 }  // namespace
 
 Reception::Reception(UniqueFd listener, const Secret& secret, std::size_t most)
     : listener_(std::move(listener)), secret_(secret), most_(most) {}
 
+std::list<Reception::Stranger>::const_iterator Reception::oldestUnproven() const {
+  return std::ranges::find_if(strangers_, [](const Stranger& s) { return !s.channel.established(); });
+}
+
+std::size_t Reception::unproven() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(strangers_, [](const Stranger& s) { return !s.channel.established(); }));
+}
+
 bool Reception::hasRoom() const {
-  return strangers_.size() < most_ || Clock::now() - strangers_.front().since >= kLeastTime;
+  return unproven() < most_ || Clock::now() - oldestUnproven()->since >= kLeastTime;
 }
 
 void Reception::addTo(std::vector<pollfd>& fds) const {
@@ -41,7 +52,7 @@ void Reception::acceptAll() {
       if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(milliseconds(10));
       return;
     }
-    while (strangers_.size() >= most_) strangers_.pop_front();
+    while (unproven() >= most_) strangers_.erase(oldestUnproven());
     strangers_.push_back(
         {SecureChannel(std::move(socket), secret_, SecureChannel::Role::server), Clock::now()});
   }
@@ -53,7 +64,8 @@ std::vector<Guest> Reception::attend() {
   for (auto stranger = strangers_.begin(); stranger != strangers_.end();) {
     const bool is_open = stranger->channel.pump();
     auto greeting = stranger->channel.receive();
-    const bool is_late = Clock::now() - stranger->since >= kProofTime;
+    const bool is_late =
+        Clock::now() - stranger->since >= (stranger->channel.established() ? kGuestTime : kProofTime);
     if (greeting) guests.push_back({std::move(stranger->channel), std::move(*greeting)});
     stranger = greeting || !is_open || is_late ? strangers_.erase(stranger) : std::next(stranger);
   }

@@ -19,8 +19,9 @@ struct Guest {
   Bytes greeting;
 };
 
-/// Non-blocking; used by one thread. At most `most` connections are held; further ones wait in the backlog.
-/// One that has said nothing within a few seconds is dropped, and when others wait, the oldest sooner.
+/// Non-blocking; used by one thread. At most `most` strangers are held; further ones wait in the backlog. One
+/// that has not proved itself within a few seconds is dropped, and when others wait, the oldest sooner. Who
+/// has proved itself is crowded out by nobody, and may be slow to speak.
 class Reception {
  public:
   Reception() = default;
@@ -48,13 +49,16 @@ class Reception {
     Clock::time_point since;
   };
 
+  /// The one that has not proved itself for longest; none: everybody has.
+  std::list<Stranger>::const_iterator oldestUnproven() const;
+  std::size_t unproven() const;
   bool hasRoom() const;
   void acceptAll();
 
   UniqueFd listener_;
   Secret secret_{};
   std::size_t most_ = 0;
-  std::list<Stranger> strangers_;  ///< oldest first
+  std::list<Stranger> strangers_;  ///< oldest first; also who has proved itself, until it speaks
 };
 
 }  // namespace tutti

@@ -33,7 +33,7 @@ constexpr std::size_t kMostStrangers = 40;
 constexpr std::size_t kMostLateStrangers = 8;  ///< once all ranks have joined
 constexpr std::size_t kMostCalls = 8;          ///< connections to joined ranks at once
 constexpr seconds kLinger{10};                 ///< how long late ranks still hear of a failure
-constexpr seconds kTellTime{2};                ///< for telling one rank of it
+constexpr seconds kTellTime{8};                ///< for telling one rank of it, which may be slow to listen
 constexpr seconds kProbeTime{5};               ///< an unanswered probe is given up
 constexpr int kProbesPerSecond = 256;          ///< of all ranks together
 constexpr seconds kRanksTime{10};              ///< ranks that are here know better what they wait for

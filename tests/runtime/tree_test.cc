@@ -14,6 +14,8 @@
 
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/bootstrap/dial.h"
+#include "runtime/bootstrap/messages.h"
+#include "runtime/bootstrap/reception.h"
 #include "runtime/bootstrap/rendezvous.h"
 #include "runtime/process.h"
 #include "tests/harness/ranks.h"
@@ -300,21 +302,23 @@ std::string join(const UniqueId& id, const JoinMessage& join) {
   return typeOf(*answer) == MessageType::joined ? "joined" : readFailed(payloadOf(*answer)).what();
 }
 
-/// What a lone rank 0 of 2 is told after `other` has joined.
-std::string errorOfRank0(const JoinMessage& other, std::string* answer) {
+/// What a lone rank 0 of 2 is told after `other` has joined. By hand, too, so that it surely comes first; it
+/// listens `pause` later.
+std::string errorOfRank0(const JoinMessage& other, std::string* answer, seconds pause = {}) {
   const UniqueId id = open();
-  std::string error;
-  std::thread rank_0([&] {
-    try {
-      Bootstrap bootstrap(id, 2, 0, {}, in(seconds(30)));
-    } catch (const Error& e) {
-      error = e.what();
-    }
-  });
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // rank 0 comes first
+  NetAddress address = parseNumericHost("127.0.0.1").value();
+  UniqueFd listener = listenOn(address, {}, "");
+  Reception rank_0(std::move(listener), id.secret, 8);
+  EXPECT_EQ(join(id, {.nranks = 2, .rank = 0, .where = stranger(address)}), "joined");
   *answer = join(id, other);
-  rank_0.join();
-  return error;
+  std::this_thread::sleep_for(pause);
+  for (const auto end = in(seconds(60)); std::chrono::steady_clock::now() < end;) {
+    for (const Guest& guest : rank_0.attend()) {
+      if (typeOf(guest.greeting) == MessageType::failed) return readFailed(payloadOf(guest.greeting)).what();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return "was told nothing";
 }
 
 TEST(Joining, AnotherVersionIsNamedToBoth) {
@@ -344,6 +348,45 @@ TEST(Joining, ARankJoinsOnce) {
   const std::string error = errorOfRank0({.nranks = 2, .rank = 0, .where = stranger()}, &answer);
   EXPECT_EQ(error, answer);
   EXPECT_NE(error.find("two processes or threads joined as rank 0: pid "), std::string::npos) << error;
+}
+
+TEST(Joining, WhoIsSlowToListenIsToldToo) {
+  std::string answer;
+  EXPECT_EQ(errorOfRank0({.nranks = 3, .rank = 1, .where = stranger()}, &answer, seconds(3)), answer);
+}
+
+/// The rendezvous has called with the reason, and ends before that is heard: which is no reason of its own.
+TEST(Joining, TheReasonIsHeardThoughTheRendezvousIsGone) {
+  Process::instance();  // starts libsodium
+  UniqueId id{.address = parseNumericHost("127.0.0.1").value()};
+  UniqueFd listener = listenOn(id.address, {}, "");
+  Reception rendezvous(std::move(listener), id.secret, 8);
+  std::string error;
+  std::thread rank_1([&] {
+    try {
+      Bootstrap bootstrap(id, 2, 1, {}, in(seconds(60)));
+    } catch (const Error& e) {
+      error = e.what();
+    }
+  });
+  JoinMessage join{.nranks = 0};
+  while (join.nranks == 0) {
+    for (Guest& guest : rendezvous.attend()) {
+      std::memcpy(&join, payloadOf(guest.greeting).data(), sizeof(join));
+      guest.channel.send(message(MessageType::joined));
+      guest.channel.pump();
+    }
+    std::this_thread::yield();
+  }
+  Dial call({.to = join.where.address, .secret = id.secret, .deadline = in(seconds(60))});
+  for (call.pump(); !call.established(); call.pump()) std::this_thread::yield();
+  SecureChannel channel = call.take();
+  rendezvous.takeListener();
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));  // by then the rank has asked for it
+  channel.send(failedMessage(Error(ncclSystemError, "the reason")));
+  channel.pump();
+  rank_1.join();
+  EXPECT_EQ(error, "the reason");
 }
 
 /// An address that nobody listens on and that nobody else gets: as of a rank whose process has died.
