@@ -55,11 +55,12 @@ void GpuWork::stop() noexcept {
 bool GpuWork::finish(std::chrono::milliseconds limit) { return gpu_.finish(limit); }
 
 GpuWork::Attention GpuWork::startAttention(const GpuReport::Wait& wait) const {
-  const auto now = std::chrono::steady_clock::now();
+  const WaitTime begun(std::chrono::steady_clock::now());
   if (isTransfer(wait.descriptor)) {
-    return {now, std::make_unique<TransferMonitor>(around_, wait.descriptor, wait.is_send, Caller::goes_on)};
+    return {begun,
+            std::make_unique<TransferMonitor>(around_, wait.descriptor, wait.is_send, Caller::goes_on)};
   }
-  return {now,
+  return {begun,
           std::make_unique<CollectiveMonitor>(around_, wait.operation, wait.descriptor, Caller::goes_on)};
 }
 
@@ -69,7 +70,7 @@ void GpuWork::lookAt(const GpuReport::Wait& wait) {
     waits_.emplace(wait.serial, startAttention(wait));
     return;
   }
-  const auto waited = std::chrono::steady_clock::now() - found->second.since;
+  const auto waited = found->second.time.look(std::chrono::steady_clock::now());
   std::visit([&](const auto& monitor) { monitor->inspect(wait.peer, waited); }, found->second.monitor);
 }
 

@@ -74,7 +74,7 @@ class GpuWork final : public Watched {
  private:
   /// One wait of one kernel, for as long as it lasts.
   struct Attention {
-    std::chrono::steady_clock::time_point since;
+    WaitTime time;
     std::variant<std::unique_ptr<CollectiveMonitor>, std::unique_ptr<TransferMonitor>> monitor;
   };
 

@@ -95,7 +95,7 @@ void FibreRunner::resume(std::size_t number) {
 }
 
 bool FibreRunner::wait(const WaitContext& context, int peer, ReadyQuestion ready) {
-  Wait wait{.context = context, .peer = peer, .ready = ready, .since = {}, .next_inspection = {}};
+  Wait wait{.context = context, .peer = peer, .ready = ready, .time = {}, .next_inspection = {}};
   Strand& strand = strands_[current_];
   strand.wait = &wait;
   strand.fibre->suspend();
@@ -110,11 +110,11 @@ void FibreRunner::inspectWaits() {
     Wait& wait = *strand.wait;
     if (!wait.is_timed) {
       wait.is_timed = true;
-      wait.since = now;
+      wait.time.start(now);
       wait.next_inspection = now + kInspectEvery;
     } else if (now >= wait.next_inspection) {
       wait.next_inspection = now + kInspectEvery;
-      wait.context.monitor.inspect(wait.peer, now - wait.since);
+      wait.context.monitor.inspect(wait.peer, wait.time.look(now));
     }
   }
 }

@@ -58,7 +58,7 @@ class FibreRunner : public WaitScheduler {
     ReadyQuestion ready;
     bool answer = false;
     bool is_timed = false;  ///< the clock is read only for waits that last
-    Clock::time_point since;
+    WaitTime time;
     Clock::time_point next_inspection;
   };
 

@@ -36,6 +36,7 @@ bool Pace::step(Progress* progress) {
   if (yields == 1) {
     started_ = std::chrono::steady_clock::now();
     next_inspection_ = started_ + kInspectEvery;
+    time_.start(started_);
   }
   if (yields % kYieldsBetweenClockReads != 0) {
     ::sched_yield();
@@ -55,6 +56,7 @@ bool Pace::step(Progress* progress) {
   }
   if (now < next_inspection_) return false;
   next_inspection_ = now + kInspectEvery;
+  time_.look(now);
   return true;
 }
 

@@ -1,6 +1,7 @@
 // How a thread waits for another rank: politely, with an eye on faults.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 
@@ -13,8 +14,8 @@ namespace tutti {
 class WaitMonitor {
  public:
   /// Looks for dead peers, differing arguments and passed deadlines, and trips the fault cell on one.
-  /// `peer` is the rank waited for, `waited` how long this wait has lasted. The wait's own question is asked
-  /// again between two calls.
+  /// `peer` is the rank waited for, `waited` how long this wait has lasted, by WaitTime. The wait's own
+  /// question is asked again between two calls.
   virtual void inspect(int peer, std::chrono::nanoseconds waited) = 0;
 
   /// `peer` sent data of another operation than this rank is in. Trips the fault cell with both in words.
@@ -46,6 +47,31 @@ class Progress {
   ~Progress() = default;
 };
 
+/// How long a wait has lasted, for deadlines. Who waits looks every 20 ms; between two looks no more than a
+/// second counts. So a process that was stopped, or a machine that stood still, blames nobody for what it has
+/// missed itself: the others get their time once it looks again.
+class WaitTime {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  void start(TimePoint now) { *this = WaitTime{now}; }
+  std::chrono::nanoseconds look(TimePoint now) {
+    constexpr std::chrono::nanoseconds kMost = std::chrono::seconds(1);
+    waited_ += std::min<std::chrono::nanoseconds>(now - last_look_, kMost);
+    last_look_ = now;
+    return waited_;
+  }
+  /// At the last look.
+  std::chrono::nanoseconds waited() const { return waited_; }
+
+  WaitTime() = default;
+  explicit WaitTime(TimePoint now) : last_look_(now) {}
+
+ private:
+  TimePoint last_look_;
+  std::chrono::nanoseconds waited_{};
+};
+
 /// One wait's pace: first pauses, then yields, then short sleeps; and when it is time to ask the monitor.
 /// Waiting steps: `spins` pauses (0 where ranks outnumber cores: the peer needs this core), then sched_yield
 /// for about 2 ms, then sleeps that grow with the wait, from 100 µs to 10 ms.
@@ -56,13 +82,15 @@ class Pace {
   /// Waits a little; with `progress`, naps there. True when the monitor should be asked (about every 20 ms).
   bool step(Progress* progress = nullptr);
 
-  std::chrono::nanoseconds waited() const { return std::chrono::steady_clock::now() - started_; }
+  /// When step() has just returned true.
+  std::chrono::nanoseconds waited() const { return time_.waited(); }
 
  private:
   std::uint32_t spins_;
   std::uint32_t steps_ = 0;
   std::chrono::steady_clock::time_point started_;
   std::chrono::steady_clock::time_point next_inspection_;
+  WaitTime time_;
 };
 
 struct WaitContext;
