@@ -261,7 +261,7 @@ TUTTI_API(ncclResult_t, ncclCommAbort, ncclComm_t comm) {
     tutti::Communicator* communicator = handle->communicator();
     if (communicator != nullptr && !communicator->abort()) {
       throw Error(ncclSystemError,
-                  "ncclCommAbort: the thread inside the operation did not leave it within 1 s. Its buffers "
+                  "ncclCommAbort: the thread inside the operation did not leave it within 10 s. Its buffers "
                   "may still be in use; the communicator is freed when it leaves");
     }
   });

@@ -11,12 +11,15 @@
 namespace tutti {
 namespace {
 
+/// Long, since that thread may be stopped, or its core taken: it needs a few milliseconds of it.
+constexpr std::chrono::seconds kToLeave{10};
+
 Error stillInside(const char* function, int rank) {
   return {
       ncclSystemError,
-      fmt::format("{}: rank {}'s thread inside the operation did not leave it within 1 s. Its buffers may "
+      fmt::format("{}: rank {}'s thread inside the operation did not leave it within {} s. Its buffers may "
                   "still be in use; only ncclCommAbort may follow",
-                  function, rank)};
+                  function, rank, kToLeave.count())};
 }
 
 }  // namespace
@@ -157,8 +160,8 @@ bool Communicator::endOperations(const std::string& words) {
   ended_operations_.store(true, std::memory_order_release);
   is_fault_told_.store(true, std::memory_order_relaxed);
   fail(ncclRemoteError, describe(self) + " " + words);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-  if (gpu_work_ != nullptr && !finishGpu(std::chrono::seconds(1))) return false;
+  const auto end = std::chrono::steady_clock::now() + kToLeave;
+  if (gpu_work_ != nullptr && !finishGpu(kToLeave)) return false;
   const auto isInside = [this] { return busy() || inside_.load(std::memory_order_acquire) != 0; };
   while (isInside() && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::microseconds(50));

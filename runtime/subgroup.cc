@@ -147,7 +147,7 @@ std::vector<int> survivorsOf(const Communicator& parent, const int* excluded, in
 Membership shrinkMembership(Communicator& parent, const std::vector<int>& survivors) {
   // An operation that another thread issues while NCCL_SHRINK_ABORT ends all fails at once, but has it until
   // then.
-  const Occupancy occupancy = parent.occupy(std::chrono::seconds(1));
+  const Occupancy occupancy = parent.occupy(std::chrono::seconds(10));
   Meetings& meetings = parent.meetings();
   meetings.begin(Attendance::Call::shrink, survivors);
   // Until all have joined: they meet only there.
