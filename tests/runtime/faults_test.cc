@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -115,35 +116,48 @@ TEST(Faults, AbortFreesTheOthersAndTheAborter) {
   expectAllSay(errors, "aborted");
 }
 
-TEST(Faults, AbortFromAnotherThreadEndsTheOperation) {
+/// Rank 0 calls `operation`, which waits for rank 1, in a group of which a second communicator tells rank 1:
+/// so rank 1 does `meanwhile` when rank 0 is inside.
+void whileInside(const std::function<void(Comm&)>& operation, const std::function<void(Comm&)>& meanwhile,
+                 std::vector<std::string>* errors) {
   const ncclUniqueId id = test::newId();
-  std::atomic<ncclComm_t> shared{nullptr};
-  std::vector<std::string> errors;
-  std::thread aborter([&] {
-    while (shared.load() == nullptr) std::this_thread::yield();
-    std::this_thread::sleep_for(milliseconds(50));
-    const auto before = std::chrono::steady_clock::now();
-    EXPECT_EQ(ncclCommAbort(shared.load()), ncclSuccess);
-    EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(1));
-  });
-  errors = test::runThreads(2, [&](int rank) {
-    ncclComm_t comm = nullptr;
-    check(ncclCommInitRank(&comm, 2, id, rank));
-    float value = 1;
+  const ncclUniqueId second = test::newId();
+  *errors = test::runThreads(2, [&](int rank) {
+    Comm comm(2, id, rank);
+    Comm tells(2, second, rank);
+    std::int32_t word = 0;
     if (rank == 1) {
-      // Comes only when rank 0's communicator is gone. What rank 0 had sent by then still serves one
-      // operation; the next learns of the abort from the board.
-      aborter.join();
-      ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comm, nullptr);
-      const ncclResult_t result = ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comm, nullptr);
-      const std::string text = ncclGetLastError(nullptr);
-      ncclCommDestroy(comm);
-      EXPECT_EQ(result, ncclRemoteError);
-      throw std::runtime_error(text);
+      tells.receive(&word, 1, 0);
+      return meanwhile(comm);
     }
-    shared = comm;
-    check(ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comm, nullptr));
+    Group group;
+    operation(comm);
+    tells.send(&word, 1, 1);
+    group.end();
   });
+}
+
+TEST(Faults, AbortFromAnotherThreadEndsTheOperation) {
+  std::atomic<ncclComm_t> of_rank_0{nullptr};
+  std::vector<std::string> errors;
+  float values[] = {1, 1};
+  whileInside(
+      [&](Comm& comm) {
+        comm.allReduce(&values[0], &values[0], 1, ncclSum);
+        of_rank_0 = comm.take();
+      },
+      [&](Comm& comm) {
+        EXPECT_EQ(ncclCommAbort(of_rank_0), ncclSuccess);
+        // What rank 0 had sent by then still serves one operation; the next learns of the abort from the
+        // board.
+        const auto call = [&] {
+          return ncclAllReduce(&values[1], &values[1], 1, ncclFloat, ncclSum, comm.handle(), nullptr);
+        };
+        call();
+        EXPECT_EQ(call(), ncclRemoteError);
+        throw std::runtime_error(ncclGetLastError(nullptr));
+      },
+      &errors);
   expectAllSay(errors, "aborted the communicator");
 }
 
@@ -286,22 +300,21 @@ TEST(Faults, AFinalizedRankIsIndependentOfTheOthers) {
 }
 
 TEST(Faults, TwoThreadsInOneCommunicatorAreRefused) {
-  const ncclUniqueId id = test::newId();
-  std::atomic<ncclComm_t> shared{nullptr};
-  const auto errors = test::runThreads(2, [&](int rank) {
-    Comm comm(2, id, rank);
-    float value = 1;
-    if (rank == 0) {
-      shared = comm.handle();
-      comm.allReduce(&value, &value, 1, ncclSum);
-      return;
-    }
-    while (shared == nullptr) std::this_thread::yield();
-    std::this_thread::sleep_for(milliseconds(50));  // rank 0 waits inside its all-reduce
-    EXPECT_EQ(ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, shared, nullptr), ncclInvalidUsage);
-    EXPECT_EQ(ncclCommDestroy(shared), ncclInvalidUsage);
-    comm.allReduce(&value, &value, 1, ncclSum);
-  });
+  std::atomic<ncclComm_t> of_rank_0{nullptr};
+  std::vector<std::string> errors;
+  float values[] = {1, 1};
+  whileInside(
+      [&](Comm& comm) {
+        of_rank_0 = comm.handle();
+        comm.allReduce(&values[0], &values[0], 1, ncclSum);
+      },
+      [&](Comm& comm) {
+        float other = 1;
+        EXPECT_EQ(ncclAllReduce(&other, &other, 1, ncclFloat, ncclSum, of_rank_0, nullptr), ncclInvalidUsage);
+        EXPECT_EQ(ncclCommDestroy(of_rank_0), ncclInvalidUsage);
+        comm.allReduce(&values[1], &values[1], 1, ncclSum);
+      },
+      &errors);
   EXPECT_EQ(errors, test::noErrors(2));
 }
 

@@ -1,7 +1,10 @@
 // A rank that splits where the others do something else, among threads: both calls are named, at once and on
 // all ranks; and what only looks like that is left alone.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <barrier>
 #include <chrono>
 #include <functional>
@@ -9,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/harness/asleep.h"
 #include "tests/harness/ranks.h"
 #include "tests/harness/refusals.h"
 
@@ -96,12 +100,19 @@ TEST(SplitMismatches, ListsOfShrinksDiffer) {
 }
 
 /// The communicator has a fault already, which is why they shrink. Rank 1 is not waited for by rank 2, but
-/// rank 0 is. When they agree, they may go on.
+/// rank 0 is. Both wait when rank 2 comes: who would come after the others have refused each other would wait
+/// for them to call again. When they agree, they may go on.
 TEST(SplitMismatches, ListsDifferAfterAFault) {
   std::barrier step(4);
-  const auto errors = test::runRanks(4, [&step](Comm& comm) {
+  std::array<std::atomic<pid_t>, 2> waiting{};
+  const auto errors = test::runRanks(4, [&](Comm& comm) {
     comm.barrier();
+    step.arrive_and_wait();  // nobody is inside that barrier any more
     if (comm.rank() != 3) {
+      if (comm.rank() < 2) waiting[static_cast<std::size_t>(comm.rank())] = ::gettid();
+      for (const auto& thread : waiting) {
+        if (comm.rank() == 2) test::awaitAsleep(thread);
+      }
       const ncclResult_t result =
           shrink(comm, comm.rank() == 2 ? std::vector<int>{1, 3} : std::vector<int>{3}, NCCL_SHRINK_ABORT);
       const std::string said = test::lastError();

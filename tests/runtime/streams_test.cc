@@ -238,9 +238,12 @@ TEST(Streams, AbortCutsWhatIsQueued) {
   EXPECT_EQ(errors, test::noErrors(2));
 }
 
-TEST(Streams, AbortFreesACallThatWaitsForItsTurn) {
+/// What a call returns that waits for its turn, behind work on a stream, while its communicator is aborted
+/// `pause` later. ncclInvalidArgument where it came only then.
+ncclResult_t resultOfAbortedWait(milliseconds pause) {
   const ncclUniqueId id = test::newId();
   std::atomic<bool> may_leave{false};
+  std::atomic<ncclResult_t> result{ncclSuccess};
   const auto errors = test::runThreads(2, [&](int rank) {
     Comm comm(2, id, rank);
     if (rank == 1) {
@@ -252,14 +255,22 @@ TEST(Streams, AbortFreesACallThatWaitsForItsTurn) {
     comm.allReduce(&value, &value, 1, ncclSum, stream);
     std::thread waiter([&, handle = comm.handle()] {
       float other = 1;
-      EXPECT_EQ(ncclAllReduce(&other, &other, 1, ncclFloat, ncclSum, handle, nullptr), ncclRemoteError);
+      result = ncclAllReduce(&other, &other, 1, ncclFloat, ncclSum, handle, nullptr);
     });
-    std::this_thread::sleep_for(milliseconds(50));
+    std::this_thread::sleep_for(pause);
     comm.abort();
     waiter.join();
     may_leave = true;
   });
   EXPECT_EQ(errors, test::noErrors(2));
+  return result;
+}
+
+TEST(Streams, AbortFreesACallThatWaitsForItsTurn) {
+  ncclResult_t result = ncclInvalidArgument;
+  for (milliseconds pause(50); result == ncclInvalidArgument && pause < milliseconds(10'000); pause *= 2)
+    result = resultOfAbortedWait(pause);
+  EXPECT_EQ(result, ncclRemoteError);
 }
 
 TEST(Streams, DestroyingACommunicatorWaitsForItsWork) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <numeric>
 #include <random>
@@ -243,12 +244,14 @@ TEST(Shrink, LeavesOutWhoIsListed) {
 }
 
 TEST(Shrink, AbortEndsWhatIsUnderWay) {
+  std::barrier joined(3);
   const ncclUniqueId id = test::newId();
   std::atomic<int> left{0};
   const auto errors = test::runThreads(3, [&](int rank) {
     Comm comm(3, id, rank);
     comm.barrier();
-    if (rank == 1) {  // never enters, until the others are done
+    joined.arrive_and_wait();  // nobody is inside that barrier any more
+    if (rank == 1) {           // never enters, until the others are done
       while (left != 2) std::this_thread::yield();
       return;
     }
@@ -298,11 +301,13 @@ TEST(Shrink, BadListsAreRefused) {
 }
 
 TEST(Revoke, EndsOperationsAndLeavesTheCommunicator) {
+  std::barrier joined(3);
   const ncclUniqueId id = test::newId();
   std::atomic<int> revoked{0};
   const auto errors = test::runThreads(3, [&](int rank) {
     Comm comm(3, id, rank);
     comm.barrier();
+    joined.arrive_and_wait();  // nobody is inside that barrier any more
     std::atomic<bool> entered{false};
     ncclResult_t result = ncclRemoteError;
     std::vector<float> data(100);

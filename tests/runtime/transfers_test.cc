@@ -295,26 +295,21 @@ TEST(TransferFaults, APeerThatSentAndLeftIsNoFault) {
 
 TEST(TransferFaults, AbortEndsAWaitingReceive) {
   const ncclUniqueId id = test::newId();
-  std::atomic<ncclComm_t> shared{nullptr};
-  std::atomic<bool> done{false};
-  std::thread aborter([&] {
-    while (shared.load() == nullptr) std::this_thread::yield();
-    std::this_thread::sleep_for(milliseconds(50));
-    EXPECT_EQ(ncclCommAbort(shared.load()), ncclSuccess);
-  });
+  std::atomic<ncclComm_t> of_rank_0{nullptr};
   const auto errors = test::runThreads(2, [&](int rank) {
     Comm comm(2, id, rank);
     std::int32_t value = 0;
     if (rank == 1) {
-      while (!done) std::this_thread::sleep_for(milliseconds(1));
+      comm.receive(&value, 1, 0);  // rank 0 is in the group that it comes from
+      EXPECT_EQ(ncclCommAbort(of_rank_0), ncclSuccess);
       return;
     }
-    const ncclComm_t handle = comm.take();
-    shared = handle;
-    EXPECT_EQ(ncclRecv(&value, 1, ncclInt32, 1, handle, nullptr), ncclRemoteError);
-    done = true;
+    check(ncclGroupStart());
+    comm.send(&value, 1, 1);
+    comm.receive(&value, 1, 1);
+    of_rank_0 = comm.take();
+    EXPECT_EQ(ncclGroupEnd(), ncclRemoteError);
   });
-  aborter.join();
   EXPECT_EQ(errors, test::noErrors(2));
 }
 
