@@ -301,7 +301,7 @@ TEST(Gpus, WhatAKernelPostedLastGoesOutThoughItsRankIsIdle) {
   for (int operations = 1; operations <= 10; ++operations) {
     RankGroup ranks = group(2, {"fall-idle", std::to_string(operations)},
                             onGpus(1, {{"TUTTI_EMULATOR_CHECK_LEAKS", "0"}}), 2);
-    const auto result = ranks[0].wait(seconds(30));
+    const auto result = ranks[0].wait(seconds(60));
     EXPECT_EQ(result.exit_code, 0) << operations << " operations: " << result.err;
     ranks[1].kill(SIGKILL);
   }

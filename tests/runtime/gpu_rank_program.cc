@@ -187,28 +187,29 @@ void allReduceOnce(Comm& comm, std::size_t count) {
   requireAll(data, static_cast<float>(comm.size()), "neither a result nor an error");
 }
 
-/// A kernel of the program breaks the last rank's GPU before it enters the operation that the others wait in.
-void breakLast(Comm& comm) {
-  if (comm.rank() != comm.size() - 1) return allReduceOnce(comm, 1000);
-  tutti::test::breakGpu();
+/// What ncclCommGetAsyncError tells, as soon as that is a failure; ncclSuccess when it is none for long.
+ncclResult_t awaitFailure(const Comm& comm) {
   ncclResult_t state = ncclSuccess;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(50);
   while (state == ncclSuccess && std::chrono::steady_clock::now() < end) {
     tutti::check(ncclCommGetAsyncError(comm.handle(), &state));
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  return state;
+}
+
+/// A kernel of the program breaks the last rank's GPU before it enters the operation that the others wait in.
+void breakLast(Comm& comm) {
+  if (comm.rank() != comm.size() - 1) return allReduceOnce(comm, 1000);
+  tutti::test::breakGpu();
+  const ncclResult_t state = awaitFailure(comm);
   throw std::runtime_error(state == ncclSuccess ? "nobody noticed" : ncclGetLastError(comm.handle()));
 }
 
 /// Once ncclCommGetAsyncError has told of a rank that is gone, calls do, too, at once.
 void callWhenOneIsGone(Comm& comm) {
   const GpuArray<float> data(filled(100, 1.0F));
-  ncclResult_t state = ncclSuccess;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (state == ncclSuccess && std::chrono::steady_clock::now() < end) {
-    tutti::check(ncclCommGetAsyncError(comm.handle(), &state));
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  const ncclResult_t state = awaitFailure(comm);
   const std::string known = ncclGetLastError(comm.handle());
   require(state == ncclRemoteError, "nobody noticed: " + known);
   const ncclResult_t called =
@@ -229,7 +230,7 @@ void loop(Comm& comm) {
 /// Another thread aborts while a kernel waits for a rank that never comes.
 void abortWhileWaiting(Comm& comm) {
   if (comm.rank() == comm.size() - 1) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    awaitFailure(comm);  // by then they have aborted
     return;
   }
   const GpuArray<float> data(1000);

@@ -91,15 +91,16 @@ void awaitFailure(const Comm& comm) {
   require(state != ncclSuccess, "nobody has noticed");
 }
 
-/// While their kernels wait for the last rank, the others go on without it; it is alive, or has died.
+/// While their kernels wait for the last rank, the others go on without it; it is alive, or has died. Rank 0
+/// is the first to end what waits, once it has seen its own kernel wait.
 void shrinkAtWork(Comm& comm, bool last_dies) {
   const GpuStreamOfTest stream;
   const GpuArray<float> data(filled(kCount, 1.0F));
   comm.allReduce(data.data(), data.data(), kCount, ncclAvg, stream);
   stream.synchronize();
   if (isLast(comm) && last_dies) std::_Exit(0);
-  if (isLast(comm)) return;
-  if (last_dies) {
+  if (isLast(comm)) return awaitFailure(comm);  // it is not to leave before the kernels wait for it
+  if (last_dies || comm.rank() != 0) {
     launchOrHear(comm, data, stream);
     awaitFailure(comm);
   } else {

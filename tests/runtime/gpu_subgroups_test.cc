@@ -70,7 +70,7 @@ TEST(GpuSubgroup, LeavesOutWhoDied) {
 /// A kernel that waits keeps no thread from splitting later: so only TUTTI_INIT_TIMEOUT ends it, of the rank
 /// that has the shortest. All name both calls.
 TEST(GpuSubgroup, ARankThatCallsSomethingElseThanTheSplitIsNamedWithIt) {
-  const std::map<int, Environment> impatient = {{0, {{"TUTTI_INIT_TIMEOUT", "8"}}}};
+  const std::map<int, Environment> impatient = {{0, {{"TUTTI_INIT_TIMEOUT", "16"}}}};
   const auto results = group(3, "gpu_subgroup_program", {"differ"},
                              onGpus(2, {{"TUTTI_EMULATOR_CHECK_LEAKS", "0"}}), 1, impatient)
                            .wait();
