@@ -11,6 +11,7 @@
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/bootstrap/id_source.h"
 #include "runtime/process.h"
+#include "tests/harness/free_port.h"
 #include "tests/harness/ranks.h"
 #include "tests/harness/scratch_directory.h"
 #include "transports/listener.h"
@@ -27,7 +28,7 @@ class AgreedIds : public testing::Test {
   AgreedIds() {
     Process::instance();  // starts libsodium
     NetAddress address = parseNumericHost("127.0.0.1").value();
-    listenOn(address, {}, "");  // a free port; closed again
+    address.port = static_cast<std::uint16_t>(test::freePort());
     where_ = toText(address);
   }
 

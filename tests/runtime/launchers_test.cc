@@ -1,7 +1,6 @@
 // Ranks started by torchrun, mpirun or srun: their variables, and an address that all ranks know.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <map>
@@ -14,12 +13,12 @@
 #include "tests/harness/scratch_directory.h"
 #include "transports/listener.h"
 #include "transports/socket_address.h"
-#include "tutti/error.h"
 
 namespace tutti {
 namespace {
 
 using std::chrono::seconds;
+using test::freePort;
 using Environment = std::map<std::string, std::string>;
 
 struct Names {
@@ -116,7 +115,7 @@ TEST_F(Launchers, RanksThatWaitSeeThatTheRendezvousDied) {
   const auto rank_1 = start(1);
   ASSERT_TRUE(rank_1->waitForError("joined at the rendezvous", seconds(60)));
   rank_0->kill(SIGKILL);
-  const auto result = rank_1->wait(seconds(30));
+  const auto result = rank_1->wait(seconds(60));
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_NE(result.err.find("has ended, and rank 0 did not call this rank at 127.0.0.1:"), std::string::npos)
       << result.err;

@@ -32,20 +32,29 @@ void exchange(Comm& comm) {
   }
 }
 
-/// Dies once the others have what it owed them: what lies in its rings towards other hosts would die with it.
-void dieSoon(const std::vector<std::int32_t>& /*data*/) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  std::_Exit(0);
-}
-
-/// Rank 0, or `receiver`, waits for `count` values of the last rank; `leave` is what that one does instead of
-/// sending all of them.
+/// Rank 0 waits for `count` values of the last rank; `leave` is what that one does instead of sending all of
+/// them.
 template <class Leave>
-void receiveInVain(Comm& comm, std::size_t count, const Leave& leave, int receiver = 0) {
+void receiveInVain(Comm& comm, std::size_t count, const Leave& leave) {
   comm.barrier();
   std::vector<std::int32_t> data(count);
   if (comm.rank() == comm.size() - 1) return leave(data);
-  if (comm.rank() == receiver) comm.receive(data.data(), count, comm.size() - 1);
+  if (comm.rank() == 0) comm.receive(data.data(), count, comm.size() - 1);
+}
+
+/// The last rank dies once the others have told it that they have what it owed them: what lies in its rings
+/// towards other hosts would die with it. `receiver` waits for more; the others end, mostly before it dies.
+void receiveFromDead(Comm& comm, int receiver) {
+  comm.barrier();
+  const int last = comm.size() - 1;
+  std::vector<std::int32_t> data(10);
+  if (comm.rank() == last) {
+    for (int rank = 0; rank < last; ++rank) comm.receive(data.data(), 1, rank);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    std::_Exit(0);
+  }
+  comm.send(data.data(), 1, last);
+  if (comm.rank() == receiver) comm.receive(data.data(), data.size(), last);
 }
 
 /// The last rank sends much and leaves at once, while rank 0 has not begun to receive it.
@@ -266,7 +275,7 @@ void run(const std::string& what, const std::string& argument) {
   if (what == "stop-after-calls") return stopAfterCalls(comm, std::stoi(argument));
   if (what == "chain") return waitInAChain(comm);
   if (what == "exchange") return exchange(comm);
-  if (what == "receive-from-dead") return receiveInVain(comm, 10, dieSoon);
+  if (what == "receive-from-dead") return receiveFromDead(comm, 0);
   if (what == "receive-from-absent") return receiveInVain(comm, 10, [](auto&) { ::pause(); });
   if (what == "send-and-exit") {
     // What was sent is there, whatever became of the sender.
@@ -278,7 +287,7 @@ void run(const std::string& what, const std::string& argument) {
   if (what == "loop") return loopUntilKilled(comm);
   if (what == "root-left") {
     // Rank 0, over which news would go, destroys its communicator first; then the last rank dies.
-    return receiveInVain(comm, 10, dieSoon, 1);
+    return receiveFromDead(comm, 1);
   }
   if (what == "watch") return watch(comm, argument);
   if (what == "moved") return sayAllMoved(comm);
