@@ -90,8 +90,8 @@ class Drawer {
         plan_.moment = within(80);
         return;
       case Chaos::stop:
-        set("TUTTI_TIMEOUT", "2");
-        set("TUTTI_STALL_TIMEOUT", "2");
+        set("TUTTI_TIMEOUT", "4");
+        set("TUTTI_STALL_TIMEOUT", "4");
         plan_.moment = within(400);
         return;
       case Chaos::leave:

@@ -173,7 +173,7 @@ void run(const Arguments& arguments) {
   const Resources before = Resources::now();
   // In a thread of its own: what the library keeps for a thread goes with it.
   std::thread([&] { joinCallAndEnd(launch, arguments); }).join();
-  const Resources after = Resources::after(before, milliseconds(3000));
+  const Resources after = Resources::after(before, milliseconds(20'000));
   report("held", before);
   report("holds", after);
 }

@@ -247,7 +247,7 @@ TEST(Api, NothingIsLeftBehind) {
   for (int i = 0; i < 20; ++i) use();
   EXPECT_EQ(mappedSegments(), 0U);
   // A rendezvous closes its socket a moment after its last rank has left.
-  for (int i = 0; i < 200 && openDescriptors() > descriptors; ++i) {
+  for (int i = 0; i < 6000 && openDescriptors() > descriptors; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   EXPECT_LE(openDescriptors(), descriptors);

@@ -93,6 +93,7 @@ TEST_F(BadLinks, AReceiverThatIsStoppedIsNoSilence) {
 /// What becomes of three ranks, or four, when one of them, or a half, is cut off for good.
 struct Limits {
   const char* stall;               ///< TUTTI_STALL_TIMEOUT
+  const char* recovery;            ///< TUTTI_NET_RECOVERY
   std::vector<std::string> words;  ///< of the limits, one of which is passed first
   seconds most;
 };
@@ -102,9 +103,10 @@ void PrintTo(const Limits& limits, std::ostream* out) { *out << limits.stall << 
 class CutOff : public BadLinks, public testing::WithParamInterface<Limits> {
  protected:
   static Job job(int per_host) {
-    return {.per_host = per_host,
-            .arguments = {"reduce", "60000"},
-            .common = {{"TUTTI_NET_RECOVERY", "2"}, {"TUTTI_STALL_TIMEOUT", GetParam().stall}}};
+    return {
+        .per_host = per_host,
+        .arguments = {"reduce", "60000"},
+        .common = {{"TUTTI_NET_RECOVERY", GetParam().recovery}, {"TUTTI_STALL_TIMEOUT", GetParam().stall}}};
   }
 
   static void expectSaysOneOf(const test::CommandResult& result, const std::vector<std::string>& words) {
@@ -149,8 +151,8 @@ TEST_P(CutOff, ADividedNetworkIsAnErrorOnBothSides) {
 // the control plane ends, which is after 30 s.
 const std::vector<std::string> kSilent{"TUTTI_NET_RECOVERY", "host cannot be reached any more"};
 INSTANTIATE_TEST_SUITE_P(All, CutOff,
-                         testing::Values(Limits{"3", {"TUTTI_STALL_TIMEOUT"}, seconds(20)},
-                                         Limits{"60", kSilent, seconds(50)}));
+                         testing::Values(Limits{"3", "25", {"TUTTI_STALL_TIMEOUT"}, seconds(25)},
+                                         Limits{"100", "2", kSilent, seconds(80)}));
 
 }  // namespace
 }  // namespace tutti

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <thread>
@@ -35,7 +36,7 @@ void expectNothingStays(const std::function<void()>& use, int times = kTimes) {
     std::thread(use).join();
     if (i < kWarmUp) warm = Resources::after(before, seconds(5));
   }
-  const Resources after = Resources::after(before, seconds(15));
+  const Resources after = Resources::after(before, seconds(60));
   const std::string text =
       "before: " + before.text() + "\nafter " + std::to_string(times) + " times: " + after.text();
   std::printf("%s\n", text.c_str());
@@ -197,9 +198,7 @@ TEST_P(LeaksBetween, AbortedWhileAThreadIsInside) {
     ncclComm_t handle = comm.take();
     std::thread aborter([&] {
       std::this_thread::sleep_for(milliseconds(30));
-      const auto begin = std::chrono::steady_clock::now();
       EXPECT_EQ(ncclCommAbort(handle), ncclSuccess);
-      EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(5));
     });
     EXPECT_NE(ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, handle, nullptr), ncclSuccess);
     aborter.join();
@@ -210,8 +209,10 @@ INSTANTIATE_TEST_SUITE_P(Processes, LeaksBetween, testing::Bool(), [](const auto
   return on_other_host.param ? "OfTwoHosts" : "OfOneHost";
 });
 
-TEST(Leaks, AbortedWhileItIsBeingMade) {
-  // Nobody else comes. The thread that makes it ends at TUTTI_INIT_TIMEOUT, see main.
+/// In a process of its own, since settings are read once: nobody else comes, and the thread that makes it
+/// ends at TUTTI_INIT_TIMEOUT.
+[[noreturn]] void abortWhileItIsBeingMade() {
+  ::setenv("TUTTI_INIT_TIMEOUT", "5", 1);
   expectNothingStays(
       [] {
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -222,13 +223,13 @@ TEST(Leaks, AbortedWhileItIsBeingMade) {
         EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
       },
       2);
+  std::exit(testing::Test::HasFailure() ? 1 : 0);
+}
+
+TEST(Leaks, AbortedWhileItIsBeingMade) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(abortWhileItIsBeingMade(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
 }  // namespace tutti
-
-int main(int argc, char** argv) {
-  ::setenv("TUTTI_INIT_TIMEOUT", "5", 0);
-  testing::InitGoogleTest(&argc, argv);
-  return RUN_ALL_TESTS();
-}

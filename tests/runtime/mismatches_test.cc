@@ -17,7 +17,7 @@ namespace {
 using Parameter = std::tuple<const char*, int, int>;  // plan, ranks, hosts
 
 const test::Environment kDeadlines{
-    {"TUTTI_INIT_TIMEOUT", "30"}, {"TUTTI_TIMEOUT", "20"}, {"TUTTI_STALL_TIMEOUT", "20"}};
+    {"TUTTI_INIT_TIMEOUT", "90"}, {"TUTTI_TIMEOUT", "60"}, {"TUTTI_STALL_TIMEOUT", "60"}};
 
 /// Of what programs say: how long each took to find what differed. Everything else is a failure.
 class Findings {
@@ -39,7 +39,7 @@ class Findings {
     std::ranges::sort(times_);
     std::printf("%zu errors, after %d ms (median), %d ms (longest)\n", times_.size(),
                 times_[times_.size() / 2], times_.back());
-    EXPECT_LT(times_.back(), 15'000);  // generous, for loaded machines
+    EXPECT_LT(times_.back(), 45'000);  // generous, for loaded machines: long before any deadline
   }
 
  private:

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/harness/namespace_ranks.h"
@@ -14,10 +13,14 @@
 namespace tutti {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 using test::Namespaces;
 using RanksInNamespaces = test::NamespaceRanks;
+
+/// For ranks that are to fail: the rendezvous waits half of it, which is what they have to come.
+const Namespaces::Environment kImpatient{{"TUTTI_INIT_TIMEOUT", "8"}};
+/// Long before the default of TUTTI_INIT_TIMEOUT has passed, and long enough for a machine that is busy.
+constexpr seconds kSoon{50};
 
 // Arrangements.
 
@@ -74,19 +77,19 @@ TEST_F(RanksInNamespaces, AJobIsStartedAgainAtTheSameAddress) {
 
 TEST_F(RanksInNamespaces, ASecondJobAtTheSameAddressDisturbsNobody) {
   const Namespaces hosts(2);
-  const Job first{.arguments = {"conform", "33"}};
+  const Job first{.arguments = {"conform", "33"}, .common = {{"NCCL_DEBUG", "INFO"}}};
   const Job second{.arguments = {"conform", "34"},
                    .common = {{"TUTTI_SECRET_FILE", secretFile("other", "known to ranks of another job")},
                               {"TUTTI_INIT_TIMEOUT", "10"}}};
   const auto first_0 = start(hosts, first, 0);
-  std::this_thread::sleep_for(milliseconds(500));
+  ASSERT_TRUE(first_0->waitForError("joined at the rendezvous", seconds(60)));
   const auto second_0 = start(hosts, second, 0)->wait();
   const auto second_1 = start(hosts, second, 1)->wait();
   const auto first_1 = start(hosts, first, 1)->wait();
   expectSuccess({first_0->wait(), first_1});
-  expectFails(second_0, seconds(5));
+  expectFails(second_0, kSoon);
   expectSays(second_0, "10.77.0.1 port 29501: Address already in use");
-  expectFails(second_1, seconds(15));
+  expectFails(second_1, kSoon);
   expectSays(second_1, "is the secret of this rank another one?");
 }
 
@@ -133,9 +136,10 @@ class Interfaces : public RanksInNamespaces {
     }
   }
 
-  Results runWith(const std::string& interfaces) const {
-    return run(*hosts_, {.arguments = {"conform", "37"},
-                         .common = {{"NCCL_SOCKET_IFNAME", interfaces}, {"TUTTI_INIT_TIMEOUT", "4"}}});
+  Results runWith(const std::string& interfaces, const Environment& more = {}) const {
+    Environment common = more;
+    common["NCCL_SOCKET_IFNAME"] = interfaces;
+    return run(*hosts_, {.arguments = {"conform", "37"}, .common = common});
   }
 
   std::unique_ptr<Namespaces> hosts_;
@@ -150,8 +154,8 @@ TEST_F(Interfaces, TheRightOneIsTaken) {
 
 TEST_F(Interfaces, TheWrongOneIsAnError) {
   for (const char* names : {"eth9", "=eth9", "10.99.0.0/24"}) {
-    for (const auto& result : runWith(names)) {
-      expectFails(result, seconds(10));
+    for (const auto& result : runWith(names, kImpatient)) {
+      expectFails(result, kSoon);
       expectSays(result, "10.99.0.");
       expectSays(result, "NCCL_SOCKET_IFNAME");
     }
@@ -161,10 +165,10 @@ TEST_F(Interfaces, TheWrongOneIsAnError) {
 TEST_F(Interfaces, TheWrongOneOfARankIsAnErrorOfBoth) {
   for (const int wrong : {0, 1}) {
     const auto results = run(*hosts_, {.arguments = {"conform", "39"},
-                                       .common = {{"TUTTI_INIT_TIMEOUT", "4"}, {"TUTTI_NET_RECOVERY", "3"}},
+                                       .common = {{"TUTTI_INIT_TIMEOUT", "8"}, {"TUTTI_NET_RECOVERY", "3"}},
                                        .by_rank = {{wrong, {{"NCCL_SOCKET_IFNAME", "eth9"}}}}});
     for (const auto& result : results) {
-      expectFails(result, seconds(10));
+      expectFails(result, kSoon);
       expectSays(result, fmt::format("10.99.0.{}", wrong + 1));
       expectSays(result, "NCCL_SOCKET_IFNAME");
     }
@@ -173,7 +177,7 @@ TEST_F(Interfaces, TheWrongOneOfARankIsAnErrorOfBoth) {
 
 TEST_F(Interfaces, OneThatDoesNotExistIsAnErrorWithAList) {
   for (const auto& result : runWith("ib0")) {
-    expectFails(result, seconds(10));
+    expectFails(result, kSoon);
     expectSays(result, "NCCL_SOCKET_IFNAME");
     expectSays(result, "ib0");
     expectSays(result, "eth9 10.99.0.");
@@ -199,9 +203,9 @@ class Firewalls : public RanksInNamespaces, public testing::WithParamInterface<c
 TEST_P(Firewalls, BlockedPortsAreNamed) {
   Namespaces hosts(2);
   protect(hosts, false);
-  const auto results = run(hosts, {.arguments = {"barrier"}, .common = {{"TUTTI_INIT_TIMEOUT", "4"}}});
+  const auto results = run(hosts, {.arguments = {"barrier"}, .common = kImpatient});
   for (const auto& result : results) {
-    expectFails(result, seconds(20));
+    expectFails(result, kSoon);
     expectSays(result, "10.77.0.");
     expectSays(result, "TUTTI_PORT_RANGE");
   }

@@ -101,8 +101,9 @@ TEST(Processes, KilledRankIsNamedByAllOthersInTime) {
       expectSays(result, "rank " + std::to_string(victim) + " (pid " + pid + " on ");
       expectSays(result, "died");
     }
-    // Generous, for loaded machines: a wait is inspected every 20 ms, and 2 s are promised.
-    EXPECT_LT(std::chrono::steady_clock::now() - killed_at, seconds(20));
+    // Generous, for loaded machines: a wait is inspected every 20 ms, and 2 s are promised. A minute is what
+    // it takes where nobody notices.
+    EXPECT_LT(std::chrono::steady_clock::now() - killed_at, seconds(45));
   }
 }
 

@@ -22,7 +22,7 @@ class Group : public RankGroup {
   Group(int nranks, const std::vector<std::string>& arguments, int hosts,
         const std::map<int, test::Environment>& per_rank = {})
       : RankGroup(
-            nranks, [&](int) { return arguments; }, {{"TUTTI_INIT_TIMEOUT", "60"}}, per_rank, hosts,
+            nranks, [&](int) { return arguments; }, {{"TUTTI_INIT_TIMEOUT", "90"}}, per_rank, hosts,
             "subgroup_program") {}
 };
 
@@ -76,7 +76,7 @@ TEST_P(Subgroups, ListsOfShrinksThatDifferAreNamed) {
   for (const int other : {0, 3}) {
     Group ranks(4, {"lists", std::to_string(other)}, GetParam());
     for (const int rank : {0, 2, 3}) {
-      const auto result = ranks[rank].wait(std::chrono::seconds(50));
+      const auto result = ranks[rank].wait(std::chrono::seconds(60));
       test::expectSays(result, "rank " + std::to_string(other) + " (pid ");
       test::expectSays(result, "ncclCommShrink, excluding rank 1");
       test::expectSays(result, "ncclCommShrink, excluding rank 2");
@@ -98,9 +98,9 @@ TEST_P(Subgroups, ARankThatDiedInTheShrinkIsNamedByWhoComesLater) {
 
 /// Between hosts the others do not hear of each other without rank 0: they say what helps.
 TEST(SubgroupsOfAll, AShrinkWithoutRank0SaysWhatHelps) {
-  const std::map<int, test::Environment> impatient = {{1, {{"TUTTI_INIT_TIMEOUT", "8"}}}};
+  const std::map<int, test::Environment> impatient = {{1, {{"TUTTI_INIT_TIMEOUT", "15"}}}};
   Group ranks(3, {"shrink", "0"}, 3, impatient);
-  const auto result = ranks[1].wait(std::chrono::seconds(50));
+  const auto result = ranks[1].wait(std::chrono::seconds(60));
   test::expectSays(result, "ncclCommShrink: not all ranks called it within ");
   test::expectSays(result, ". rank 0 (pid ");
   test::expectSays(result, " has ended, over which ranks of other hosts hear of each other");
@@ -121,7 +121,7 @@ TEST(SubgroupsOfAll, ARankThatDoesNotSplitIsNamedByAll) {
     int first;  ///< to give up
   };
   constexpr Roles kRoles[] = {{1, 0, 1}, {1, 3, 0}, {2, 0, 3}, {2, 2, 1}};
-  const test::Environment impatient = {{"TUTTI_INIT_TIMEOUT", "10"}};
+  const test::Environment impatient = {{"TUTTI_INIT_TIMEOUT", "20"}};
   std::vector<std::unique_ptr<Group>> groups;
   for (const Roles& roles : kRoles) {
     const std::vector<std::string> arguments = {"absent", std::to_string(roles.absent)};
@@ -132,7 +132,7 @@ TEST(SubgroupsOfAll, ARankThatDoesNotSplitIsNamedByAll) {
     Group& ranks = *groups[i];
     for (int rank = 0; rank < 4; ++rank) {
       if (rank == kRoles[i].absent) continue;
-      const auto result = ranks[rank].wait(std::chrono::seconds(50));
+      const auto result = ranks[rank].wait(std::chrono::seconds(60));
       test::expectSays(result, "ncclCommSplit");
       test::expectSays(result, "rank " + std::to_string(kRoles[i].absent) + " (pid ");
       for (const char* const blame : {"destroyed", "unique id", "is gone"}) {
