@@ -70,8 +70,7 @@ ControlPlane::ControlPlane(ControlTree tree, int nranks, int rank, RankStatus& m
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       copies_(static_cast<std::size_t>(nranks)),
       lost_(static_cast<std::size_t>(nranks)),
-      answered_(static_cast<std::size_t>(nranks)) {
-  for (auto& answered : answered_) answered.store(true, std::memory_order_relaxed);
+      missing_since_(static_cast<std::size_t>(nranks)) {
   forNeighbours([this](Neighbour& neighbour) {
     detectLoss(neighbour.channel.fd());
     epoll_event event{};
@@ -130,7 +129,7 @@ bool ControlPlane::isAnswered() const {
 }
 
 bool ControlPlane::isKnown(int rank) const {
-  return isAnswered() && answered_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
+  return isAnswered() && missing_since_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire) == 0;
 }
 
 bool ControlPlane::isSilent(int rank) const {
@@ -138,13 +137,26 @@ bool ControlPlane::isSilent(int rank) const {
   // Nothing comes at all: then it is the way to the root that is blocked, as far as is known at its first
   // step.
   if (!isAnswered()) return tree_.parent && rank == tree_.parent->rank;
-  if (isKnown(rank)) return false;
+  if (isKnown(rank) || missingFor(rank) < kSilence) return false;
   // Below a rank that is silent itself nothing is known.
   for (int above = rank; above != 0;) {
     above = treeParent(above);
     if (!isKnown(above)) return false;
   }
   return true;
+}
+
+std::chrono::nanoseconds ControlPlane::missingFor(int rank) const {
+  const std::int64_t since = missing_since_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
+  return std::chrono::nanoseconds(since == 0 ? 0 : nanoseconds(Clock::now()) - since);
+}
+
+int ControlPlane::silentRank() const {
+  int longest = -1;
+  for (int rank = 0; rank < nranks_; ++rank) {
+    if (isSilent(rank) && (longest < 0 || missingFor(rank) > missingFor(longest))) longest = rank;
+  }
+  return longest;
 }
 
 bool ControlPlane::isOpen(const Neighbour& neighbour) const {
@@ -275,16 +287,22 @@ void ControlPlane::finishRound() {
 }
 
 void ControlPlane::takeTable(std::span<const Entry> entries) {
-  std::vector<bool> answered(answered_.size());
+  std::vector<bool> answered(missing_since_.size());
   for (const Entry& entry : entries) {
     if (entry.rank < 0 || entry.rank >= nranks_) continue;
     answered[static_cast<std::size_t>(entry.rank)] = true;
     store(entry);
   }
+  const std::int64_t now = nanoseconds(Clock::now());
   for (std::size_t rank = 0; rank < answered.size(); ++rank) {
-    answered_[rank].store(answered[rank], std::memory_order_release);
+    auto& since = missing_since_[rank];
+    if (answered[rank]) {
+      since.store(0, std::memory_order_release);
+    } else if (since.load(std::memory_order_relaxed) == 0) {
+      since.store(now, std::memory_order_release);
+    }
   }
-  told_at_.store(nanoseconds(Clock::now()), std::memory_order_release);
+  told_at_.store(now, std::memory_order_release);
 }
 
 void ControlPlane::hear(const Neighbour& from, const Bytes& message) {

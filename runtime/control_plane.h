@@ -75,9 +75,12 @@ class ControlPlane final : public Watched {
   /// Whether the copy of the rank's line is recent, if ask() was called again and again.
   bool isKnown(int rank) const;
 
-  /// Whether the rank did not say what it is doing when it was last asked, though every rank between it and
-  /// this one did: then it is stopped, or unreachable.
+  /// Whether the rank has not said what it is doing for a second, though it was asked and every rank between
+  /// it and this one did: then it is stopped, or unreachable. Who is late once only lacked a core.
   bool isSilent(int rank) const;
+
+  /// Of the silent ranks the one that was heard last longest ago; -1: there is none.
+  int silentRank() const;
 
   int fd() const override { return epoll_.get(); }
   Next attend() override;
@@ -117,6 +120,7 @@ class ControlPlane final : public Watched {
   void sendLetters();
   void lose(const Neighbour& neighbour);
   bool isAnswered() const;
+  std::chrono::nanoseconds missingFor(int rank) const;
   void startRound(std::uint64_t number);
   void finishRound();
   void takeTable(std::span<const Entry> entries);
@@ -135,11 +139,12 @@ class ControlPlane final : public Watched {
   std::mutex letters_mutex_;
   std::vector<std::pair<int, Bytes>> letters_;  ///< to be sent: to whom, and the message
   UniqueFd epoll_;
-  std::vector<RankStatus> copies_;           ///< by rank
-  std::vector<std::atomic<bool>> lost_;      ///< by rank
-  std::vector<std::atomic<bool>> answered_;  ///< by rank: its line was in the last table
-  std::atomic<std::int64_t> asked_at_{0};    ///< nanoseconds of the clock; limits how often ranks ask
-  std::atomic<std::int64_t> told_at_{0};     ///< when the last table came
+  std::vector<RankStatus> copies_;       ///< by rank
+  std::vector<std::atomic<bool>> lost_;  ///< by rank
+  std::vector<std::atomic<std::int64_t>>
+      missing_since_;                      ///< by rank: the first table of all without it; 0: none
+  std::atomic<std::int64_t> asked_at_{0};  ///< nanoseconds of the clock; limits how often ranks ask
+  std::atomic<std::int64_t> told_at_{0};   ///< when the last table came
   std::atomic<bool> wants_status_{false};
   std::atomic<bool> wants_announcement_{false};
   std::atomic<bool> wants_call_{false};

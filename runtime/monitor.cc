@@ -46,12 +46,7 @@ std::optional<Error> failureOfPeers(const Wiring& wiring, int rank) {
                            describe(*died)));
 }
 
-int silentRank(const Wiring& wiring) {
-  for (int rank = 0; wiring.control != nullptr && rank < wiring.layout.nranks; ++rank) {
-    if (wiring.control->isSilent(rank)) return rank;
-  }
-  return -1;
-}
+int silentRank(const Wiring& wiring) { return wiring.control != nullptr ? wiring.control->silentRank() : -1; }
 
 std::string silentText(const Wiring& wiring) {
   const int silent = silentRank(wiring);

@@ -1,0 +1,97 @@
+// Which ranks of other hosts are said not to answer.
+#include "runtime/control_plane.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/process.h"
+#include "transports/secure_channel.h"
+
+namespace tutti::test {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+/// Rank 0, and two children of it that attend to the control plane when the test says so.
+class Silence : public testing::Test {
+ protected:
+  static constexpr int kRanks = 3;
+
+  Silence() {
+    ControlTree root;
+    for (int rank = 1; rank < kRanks; ++rank) {
+      auto [parents, childs] = connected();
+      root.children.push_back({rank, std::move(parents), {}});
+      ControlTree tree;
+      tree.parent = Neighbour{0, std::move(childs), {}};
+      planes_[static_cast<std::size_t>(rank)] = plane(std::move(tree), rank);
+    }
+    planes_[0] = plane(std::move(root), 0);
+  }
+
+  /// Rank 0 asks all the while; `who` answers.
+  template <class Condition>
+  void askUntil(const std::vector<int>& who, const Condition& condition) {
+    const auto end = Clock::now() + std::chrono::seconds(60);
+    while (!condition() && Clock::now() < end) {
+      planes_[0]->ask(Process::instance().watcher());
+      planes_[0]->attend();
+      for (const int rank : who) planes_[static_cast<std::size_t>(rank)]->attend();
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    ASSERT_TRUE(condition());
+  }
+
+  const ControlPlane& root() const { return *planes_[0]; }
+
+ private:
+  static std::pair<SecureChannel, SecureChannel> connected() {
+    Process::instance();  // starts libsodium
+    std::array<int, 2> fds{};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data()), 0);
+    const Secret secret{1, 2, 3};
+    SecureChannel client(UniqueFd(fds[0]), secret, SecureChannel::Role::client);
+    SecureChannel server(UniqueFd(fds[1]), secret, SecureChannel::Role::server);
+    while (!client.established() || !server.established()) {
+      server.pump();
+      client.pump();
+    }
+    return {std::move(client), std::move(server)};
+  }
+
+  std::unique_ptr<ControlPlane> plane(ControlTree tree, int rank) {
+    return std::make_unique<ControlPlane>(
+        std::move(tree), kRanks, rank, statuses_[static_cast<std::size_t>(rank)],
+        ControlPlane::Events{.gone = [](int) {}, .letter = [](int, auto) {}});
+  }
+
+  std::array<RankStatus, kRanks> statuses_{};
+  std::array<std::unique_ptr<ControlPlane>, kRanks> planes_;
+};
+
+TEST_F(Silence, WhoIsStoppedIsNamedAndNotWhoIsLateOnce) {
+  askUntil({1, 2}, [this] { return root().isKnown(1) && root().isKnown(2); });
+  EXPECT_EQ(root().silentRank(), -1);
+  askUntil({1}, [this] { return root().isSilent(2); });
+  EXPECT_EQ(root().silentRank(), 2);
+  // Rank 1 lacks a core for the time of one round.
+  const auto late = Clock::now();
+  askUntil({}, [this] { return !root().isKnown(1); });
+  const bool is_silent = root().isSilent(1);
+  EXPECT_TRUE(!is_silent || Clock::now() - late >= milliseconds(1000));
+  EXPECT_EQ(root().silentRank(), 2);
+  askUntil({}, [this] { return root().isSilent(1); });
+  EXPECT_EQ(root().silentRank(), 2) << "which was heard last longest ago";
+  askUntil({1, 2}, [this] { return root().silentRank() < 0; });
+}
+
+}  // namespace
+}  // namespace tutti::test
