@@ -369,7 +369,7 @@ TEST(Joining, TheReasonIsHeardThoughTheRendezvousIsGone) {
       error = e.what();
     }
   });
-  JoinMessage join{.nranks = 0};
+  JoinMessage join{.nranks = 0, .where = {}};
   while (join.nranks == 0) {
     for (Guest& guest : rendezvous.attend()) {
       std::memcpy(&join, payloadOf(guest.greeting).data(), sizeof(join));
