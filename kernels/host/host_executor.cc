@@ -135,6 +135,8 @@ void HostExecutor::giveBack(const LinkView& link, PeerState& from) {
 }
 
 void HostExecutor::giveBackAll() {
+  if (streamed_) streamingFence();
+  streamed_ = false;
   for (const LinkView& link : links_.inbound) {
     if (link.peer < 0) continue;
     PeerState& from = state(static_cast<std::uint16_t>(link.peer));
@@ -194,15 +196,15 @@ void HostExecutor::release(Inbound in) {
       return;
     }
   }
+  // Also where nothing was left with the peer: what went past the caches into this rank's own output must be
+  // ordered before whatever its user does next to hand it on.
+  if (streamed_) streamingFence();
+  streamed_ = false;
   if (!usesPackets() && from.borrowing == links_.executor) {
     // Who was stopped in between may have worked on what was no longer lent.
     if (!wait_.monitor.isLending(link.peer)) return;
     giveBack(link, from);
   }
-  // Also where nothing was left with the peer: what went past the caches into this rank's own output must be
-  // ordered before whatever its user does next to hand it on.
-  if (streamed_) streamingFence();
-  streamed_ = false;
   // Orders our reads of the slot, and the result that we left, before the sender's next accesses; pairs with
   // the acquire in reserve and drain.
   link.released->value.store(sequence + 1, std::memory_order_release);

@@ -48,13 +48,14 @@ Conversation::Conversation(UniqueFd socket, const std::string& token, SecureChan
                            std::chrono::milliseconds limit)
     : channel_(std::move(socket), secretOf(token), role) {
   const auto deadline = Clock::now() + limit;
-  while (!channel_.established() || channel_.wantsToWrite()) {
-    if (!channel_.pump() && !channel_.established()) {
+  for (;;) {
+    const bool is_open = channel_.pump();
+    if (channel_.established() && !channel_.wantsToWrite()) return;
+    if (!is_open) {
       throw BrokenOff(channel_.problem().empty() || role == SecureChannel::Role::server
                           ? "the other end does not know the token, or closed the connection"
                           : channel_.problem());
     }
-    if (channel_.established() && !channel_.wantsToWrite()) return;
     const auto events = static_cast<short>(POLLIN | (channel_.wantsToWrite() ? POLLOUT : 0));
     if (!pollOnce(channel_.fd(), events, deadline)) throw BrokenOff("connected, but no doctor answers there");
   }
