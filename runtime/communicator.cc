@@ -199,7 +199,7 @@ bool Communicator::carryOut(const Task& task, WaitScheduler* scheduler, Caller c
     done = !fault_.tripped() && (task.kind == Task::Kind::collective ? runCollective(task, scheduler, caller)
                                                                      : runTransfer(task, scheduler, caller));
   } catch (const std::exception& error) {
-    fault_.trip(ncclSystemError, fmt::format("{}: {}", describe(task.descriptor), error.what()));
+    trip(task.descriptor, error);
   }
   if (!done) publishFault();
   return done;
@@ -245,8 +245,8 @@ bool Communicator::runTransfer(const Task& task, WaitScheduler* scheduler, Calle
   if (is_send && !registrations_.empty())
     buffers.input_region = registrations_.find(buffers.input, task.descriptor.count);
   HostExecutor executor(plan, buffers, linksOf(wiring_.lanes[0]), wait, fault_);
-  const bool done = is_send ? sendProgram(executor, work) : receiveProgram(executor, work);
-  return conclude(executor, done);
+  return carryThrough(executor, task.descriptor,
+                      [&] { return is_send ? sendProgram(executor, work) : receiveProgram(executor, work); });
 }
 
 /// Of the machines' own links, where they are what limits and are known: between GPUs, and by RDMA. TCP is no
@@ -301,16 +301,29 @@ bool Communicator::execute(const Plan& plan, const UserBuffers& buffers, const W
   for (std::uint32_t lane = 0; lane < plan.lanes; ++lane) {
     const LinkRow& links = plan.slots == SlotForm::packets ? wiring_.packets : wiring_.lanes[lane];
     HostExecutor executor(plan, buffers, linksOf(links), wait, fault_);
-    const bool done = runProgram(executor, plan, laneWork(plan, rank_, lane, wiring_.rings.view()));
-    if (!conclude(executor, done)) return false;
+    const LaneWork work = laneWork(plan, rank_, lane, wiring_.rings.view());
+    if (!carryThrough(executor, plan.descriptor, [&] { return runProgram(executor, plan, work); }))
+      return false;
   }
   return true;
 }
 
+void Communicator::trip(const Descriptor& descriptor, const std::exception& error) {
+  fault_.trip(ncclSystemError, fmt::format("{}: {}", describe(descriptor), error.what()));
+}
+
 /// False where the operation failed. Its buffers are the caller's again then, too.
-bool Communicator::conclude(HostExecutor& executor, bool done) {
+template <class Program>
+bool Communicator::carryThrough(HostExecutor& executor, const Descriptor& descriptor,
+                                const Program& program) {
+  bool done = false;
+  try {
+    done = program();
+  } catch (const std::exception& error) {
+    trip(descriptor, error);
+  }
   traffic_.add(executor.moved());
-  if (done && !fault_.tripped()) return true;
+  if (done && !executor.hasFailed() && !fault_.tripped()) return true;
   executor.giveBackAll();
   publishFault();
   executor.awaitOwn();
@@ -320,7 +333,7 @@ bool Communicator::conclude(HostExecutor& executor, bool done) {
 void Communicator::publishFault() {
   RankStatus& mine = wiring_.board[rank_];
   if (published_.exchange(true, std::memory_order_acq_rel)) {
-    while (mine.state.load(std::memory_order_acquire) == RankStatus::State::active) ::sched_yield();
+    while (mine.state.load(std::memory_order_seq_cst) == RankStatus::State::active) ::sched_yield();
     // Also by who comes second, and may have the network now: its buffers are the caller's when it returns.
     if (gpu_work_ == nullptr && wiring_.network != nullptr) wiring_.network->halt();
     return;

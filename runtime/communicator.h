@@ -123,7 +123,7 @@ class Communicator final : public EndsWithProcess {
   void launchOnGpu(const GpuTasks& tasks);
 
   /// Makes the operation that another thread is inside of fail, here and on all ranks, with all that is
-  /// queued, and waits up to a second until it has left. False when it has not: buffers may still be in use.
+  /// queued, and waits up to 10 s until it has left. False when it has not: buffers may still be in use.
   bool abort();
 
   /// The same, and the communicator stays, for others to be made out of it: its operations are refused from
@@ -197,7 +197,9 @@ class Communicator final : public EndsWithProcess {
   HostLinks linksOf(const LinkRow& links);
   void useBandwidths(LinkCosts& costs) const;
   bool execute(const Plan& plan, const UserBuffers& buffers, const WaitContext& wait);
-  bool conclude(HostExecutor& executor, bool done);
+  template <class Program>
+  bool carryThrough(HostExecutor& executor, const Descriptor& descriptor, const Program& program);
+  void trip(const Descriptor& descriptor, const std::exception& error);
   void findRegions(const Task& task, UserBuffers& buffers);
   void startWatching();
   void startGpu();

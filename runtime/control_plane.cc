@@ -45,7 +45,7 @@ Bytes compose(std::uint8_t type, std::initializer_list<std::span<const std::uint
 }
 
 constexpr auto kAskEvery = milliseconds(100);
-constexpr auto kRoundTime = milliseconds(150);  ///< a node waits so long for the ranks below it
+constexpr auto kRoundTime = milliseconds(150);  ///< a node waits so long for each level below it
 constexpr auto kSilence = milliseconds(1000);   ///< without a table after having asked
 
 /// A host that is gone is noticed within half a minute, also when nothing is said, or nothing acknowledged.
@@ -141,7 +141,8 @@ bool ControlPlane::isSilent(int rank) const {
   // Below a rank that is silent itself nothing is known.
   for (int above = rank; above != 0;) {
     above = treeParent(above);
-    if (!isKnown(above)) return false;
+    // Who is late once above it leaves out this one, too, which was missing before.
+    if (missingFor(rank) - missingFor(above) < kSilence) return false;
   }
   return true;
 }
@@ -259,11 +260,12 @@ void ControlPlane::sendAsked() {
   }
 }
 
+/// Who waits above others waits longer: what they report without one that is stopped must not be late.
 void ControlPlane::startRound(std::uint64_t number) {
   round_ = Round{.number = number,
                  .entries = {ownEntry()},
                  .missing_children = 0,
-                 .deadline = Clock::now() + kRoundTime};
+                 .deadline = Clock::now() + kRoundTime * treeLevelsBelow(rank_, nranks_)};
   const Bytes collect = compose(kCollect, {bytesOf(number)});
   for (Neighbour& child : tree_.children) {
     if (!isOpen(child)) continue;
@@ -294,11 +296,14 @@ void ControlPlane::takeTable(std::span<const Entry> entries) {
     store(entry);
   }
   const std::int64_t now = nanoseconds(Clock::now());
+  // Nobody asked for a while: who was late before has not been missing since.
+  const bool is_anew =
+      now - told_at_.load(std::memory_order_relaxed) > std::chrono::nanoseconds(kSilence).count();
   for (std::size_t rank = 0; rank < answered.size(); ++rank) {
     auto& since = missing_since_[rank];
     if (answered[rank]) {
       since.store(0, std::memory_order_release);
-    } else if (since.load(std::memory_order_relaxed) == 0) {
+    } else if (is_anew || since.load(std::memory_order_relaxed) == 0) {
       since.store(now, std::memory_order_release);
     }
   }

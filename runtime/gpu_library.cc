@@ -94,8 +94,10 @@ Accelerator* GpuLibrary::opened() const {
 
 GpuGraveyard& GpuLibrary::graveyard() {
   // The GPU gives back all memory of a process that ends; but where others have it open still, not too early.
-  [[maybe_unused]] static const bool is_registered =
-      std::atexit([] { Process::instance().gpus().graveyard_.awaitEmpty(); }) == 0;
+  [[maybe_unused]] static const bool is_registered = std::atexit([] {
+                                                       if (Process* process = Process::instanceAtExit())
+                                                         process->gpus().graveyard_.awaitEmpty();
+                                                     }) == 0;
   return graveyard_;
 }
 

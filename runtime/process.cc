@@ -32,9 +32,9 @@ Process& Process::instance() {
 
 Process::Process() {
   if (sodium_init() < 0) throw Error(ncclSystemError, "libsodium found no source of randomness");
-  static Process* made = nullptr;
-  made = this;
-  ::pthread_atfork([] { made->lockForFork(); }, [] { made->unlockAfterFork(); }, [] { made->becomeCopy(); });
+  made_ = this;
+  ::pthread_atfork([] { made_->lockForFork(); }, [] { made_->unlockAfterFork(); },
+                   [] { made_->becomeCopy(); });
 }
 
 /// No other thread is inside while the process is copied.
@@ -156,7 +156,10 @@ std::array<std::uint8_t, 16> Process::token() {
 }
 
 void Process::remember(EndsWithProcess& object) {
-  [[maybe_unused]] static const bool is_registered = std::atexit([] { instance().endRemembered(); }) == 0;
+  [[maybe_unused]] static const bool is_registered = std::atexit([] {
+                                                       if (Process* process = instanceAtExit())
+                                                         process->endRemembered();
+                                                     }) == 0;
   const std::scoped_lock lock(remembered_mutex_);
   remembered_.insert(&object);
 }

@@ -39,6 +39,12 @@ class Process {
  public:
   static Process& instance();
 
+  /// The same at exit: nullptr in a child of fork() that has not used the library. It may have found no
+  /// program to execute, and leaves everything alone.
+  static Process* instanceAtExit() {
+    return made_->is_copy_.load(std::memory_order_acquire) ? nullptr : made_;
+  }
+
   /// The environment's settings, read once. Throws Error(ncclInvalidUsage) while a variable is wrong, and
   /// where another copy of the library takes part of the program's calls. The first call logs that there is
   /// another copy at all.
@@ -97,6 +103,7 @@ class Process {
   void endRemembered();
   void sayRemarks();
 
+  static inline Process* made_ = nullptr;
   std::mutex mutex_;
   std::mutex issue_order_;
   std::optional<Settings> settings_;

@@ -19,8 +19,9 @@ namespace {
 /// directly: the results would not stay in the caches anyway.
 constexpr std::uint64_t kStreamedBytes = 32 << 20;
 
-/// A peer hears of a failure within some tens of milliseconds.
+/// A peer hears of a failure within some tens of milliseconds, if it has a core.
 constexpr std::chrono::milliseconds kOwnAgain{500};
+constexpr std::chrono::milliseconds kOwnAgainHere{10'000};  ///< a thread of this process is not stopped alone
 
 /// Of waits that go on after a failure.
 class NoQuestions final : public WaitMonitor {
@@ -125,13 +126,30 @@ bool HostExecutor::resolveRegions(const LinkView& link, const SlotHeader& header
 
 bool HostExecutor::borrow(const LinkView& link) {
   state(static_cast<std::uint16_t>(link.peer)).borrowing = links_.executor;
+  ++borrowed_;
+  is_checked_ = false;
   link.released->borrowed.store(1, std::memory_order_seq_cst);
   return wait_.monitor.isLending(link.peer);
 }
 
 void HostExecutor::giveBack(const LinkView& link, PeerState& from) {
   from.borrowing = 0;
+  --borrowed_;
   link.released->borrowed.store(0, std::memory_order_seq_cst);
+}
+
+/// Who was stopped for long may have worked on what was no longer lent. Of all peers together, before the
+/// first of them is given its slot back: results of one are in the memory of others.
+bool HostExecutor::isStillLent(const LinkView& released) {
+  if (is_checked_ || borrowed_ == 0) return true;
+  is_checked_ = true;
+  const bool is_only = borrowed_ == 1 && state(static_cast<std::uint16_t>(released.peer)).borrowing != 0;
+  if (is_only) return wait_.monitor.isLending(released.peer);
+  for (const LinkView& link : links_.inbound) {
+    if (link.peer < 0 || state(static_cast<std::uint16_t>(link.peer)).borrowing != links_.executor) continue;
+    if (!wait_.monitor.isLending(link.peer)) return false;
+  }
+  return true;
 }
 
 void HostExecutor::giveBackAll() {
@@ -148,9 +166,10 @@ void HostExecutor::awaitOwn() const {
   const FaultCell none;
   NoQuestions monitor;
   const WaitContext patient{none, monitor, wait_.spins, wait_.scheduler};
-  const auto limit = std::chrono::steady_clock::now() + kOwnAgain;
+  const auto start = std::chrono::steady_clock::now();
   for (const LinkView& link : links_.outbound) {
     if (link.peer < 0 || state(static_cast<std::uint16_t>(link.peer)).sending != links_.executor) continue;
+    const auto limit = start + (links_.peers[index(link.peer)].isSameProcess() ? kOwnAgainHere : kOwnAgain);
     patient.until(link.peer, [&] {
       return link.released->borrowed.load(std::memory_order_seq_cst) == 0 ||
              std::chrono::steady_clock::now() >= limit;
@@ -159,6 +178,7 @@ void HostExecutor::awaitOwn() const {
 }
 
 bool HostExecutor::unreachable(const LinkView& link, const std::string& error) {
+  has_failed_ = true;
   // A process that dies loses its memory a moment before it is seen to be dead, which is the better message.
   const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
   wait_.until(link.peer, [limit] { return std::chrono::steady_clock::now() >= limit; });
@@ -186,6 +206,8 @@ void HostExecutor::release(Inbound in) {
   const std::uint64_t sequence = link.released->value.load(std::memory_order_relaxed);
   PeerState& from = state(in.index);
   const HeldSlot& held = from.held;
+  has_failed_ = has_failed_ || !isStillLent(link);
+  if (has_failed_) return;
   if (!usesPackets() && from.is_written) {
     from.is_written = false;
     countWritten(link, held.bytes);
@@ -200,11 +222,7 @@ void HostExecutor::release(Inbound in) {
   // ordered before whatever its user does next to hand it on.
   if (streamed_) streamingFence();
   streamed_ = false;
-  if (!usesPackets() && from.borrowing == links_.executor) {
-    // Who was stopped in between may have worked on what was no longer lent.
-    if (!wait_.monitor.isLending(link.peer)) return;
-    giveBack(link, from);
-  }
+  if (!usesPackets() && from.borrowing == links_.executor) giveBack(link, from);
   // Orders our reads of the slot, and the result that we left, before the sender's next accesses; pairs with
   // the acquire in reserve and drain.
   link.released->value.store(sequence + 1, std::memory_order_release);
@@ -369,6 +387,7 @@ bool HostExecutor::combine(Operands dsts, Operands srcs, std::uint64_t n, Last l
   std::array<Scale, kMaxCombineOperands> scales;
   assert(dsts.size() >= 1 && dsts.size() <= to.size() && srcs.size() >= 1 && srcs.size() <= from.size());
   if (n == 0) return true;
+  is_checked_ = false;
   CombineArgs args{.dsts = to.data(),
                    .srcs = from.data(),
                    .dst_count = dsts.size(),

@@ -94,11 +94,14 @@ class HostExecutor {
   bool drain(Outbound out);
 
   /// After a failure, in this order, with the failure shown to the other ranks in between: gives back what
-  /// peers lent; waits until no peer works on memory that this rank lent them, for up to half a second, which
-  /// only a peer that is stopped exceeds: what it finds there then it does not use, but what it was about to
-  /// leave there it may.
+  /// peers lent; waits until no peer works on memory that this rank lent them. Of a peer in another process,
+  /// which may have been stopped or killed, for up to half a second: what it finds there then it does not
+  /// use, but what it was about to leave there it may. Of one in this process for up to 10 s.
   void giveBackAll();
   void awaitOwn() const;
+
+  /// Of the operation. It may not be in the fault cell yet.
+  bool hasFailed() const { return has_failed_; }
 
   const MovedData& moved() const { return moved_; }
 
@@ -112,7 +115,8 @@ class HostExecutor {
   bool resolve(const LinkView& link, const SlotHeader& header, std::uint64_t sequence, HeldSlot& held);
   bool resolveRegions(const LinkView& link, const SlotHeader& header, HeldSlot& held);
   bool borrow(const LinkView& link);
-  static void giveBack(const LinkView& link, PeerState& from);
+  bool isStillLent(const LinkView& released);
+  void giveBack(const LinkView& link, PeerState& from);
   bool unreachable(const LinkView& link, const std::string& error);
   SlotKind kindOf(int peer, const Loan& loan, std::uint64_t bytes) const;
   const RegionPlace& regionOf(const Operand& operand) const;
@@ -142,7 +146,10 @@ class HostExecutor {
   std::size_t scratch_part_;
   bool may_refer_;  ///< to this rank's memory, in slots
   MovedData moved_;
-  bool streamed_ = false;  ///< streaming stores were made that no fence has ordered yet
+  std::uint32_t borrowed_ = 0;  ///< links
+  bool is_checked_ = true;      ///< what was worked on last was still lent
+  bool has_failed_ = false;     ///< nothing is released any more
+  bool streamed_ = false;       ///< streaming stores were made that no fence has ordered yet
 };
 
 static_assert(Executor<HostExecutor>);

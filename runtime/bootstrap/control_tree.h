@@ -31,6 +31,13 @@ inline std::vector<int> treeChildren(int rank, int nranks) {
   return children;
 }
 
+/// 0 for a rank that has no children.
+constexpr int treeLevelsBelow(int rank, int nranks) {
+  int levels = 0;
+  for (int first = rank * kTreeFanOut + 1; first < nranks; first = first * kTreeFanOut + 1) ++levels;
+  return levels;
+}
+
 /// A rank at the other end of an open channel.
 struct Neighbour {
   int rank;

@@ -134,7 +134,7 @@ class HostExecutorLends : public testing::Test {
   HostLinks sendersLinks() {
     return {.inbound = {},
             .outbound = to_,
-            .peers = {},
+            .peers = others_,
             .accepted = accepted_,
             .states = senders_states_,
             .executor = 1,
@@ -166,13 +166,14 @@ class HostExecutorLends : public testing::Test {
   std::array<std::byte, kBytes> output_{};
   LinkView link_;
   std::array<LinkView, 2> to_;
-  std::array<LinkView, 2> from_;
+  std::array<LinkView, 3> from_;
   std::array<MemoryAccess, 2> accepted_{};
   RegionTable regions_{};
   SegmentCache cache_;
-  std::array<PeerMemory, 2> memory_;
+  std::array<PeerMemory, 3> memory_;
+  std::array<PeerMemory, 2> others_;  ///< as the sender sees them: of another process
   std::array<PeerState, 2> senders_states_{};
-  std::array<PeerState, 2> receivers_states_{};
+  std::array<PeerState, 3> receivers_states_{};
   FaultCell fault_;
   FaultCell senders_fault_;
   Lender lender_{fault_};
@@ -215,6 +216,29 @@ TEST_F(HostExecutorLends, WhatWasBorrowedOfWhoFailedMeanwhileIsNotUsed) {
   receiver_.release({0});
   EXPECT_TRUE(fault_.tripped());
   EXPECT_EQ(released_.value.load(), 0U);
+}
+
+TEST_F(HostExecutorLends, NobodyIsGivenItsSlotBackWithWhatWasMadeOfMemoryThatWasNotLentAnyMore) {
+  Counter posted{1};
+  Counter released;
+  SlotHeader header{.descriptor = plan_.descriptor, .bytes = kBytes};
+  std::array<std::byte, kBytes> slot{};
+  from_[2] = {.posted = &posted,
+              .released = &released,
+              .headers = &header,
+              .data = slot.data(),
+              .slot_count = 1,
+              .slot_bytes = kBytes,
+              .peer = 2};
+  send();
+  ASSERT_TRUE(receiver_.await({0}));
+  ASSERT_TRUE(receiver_.await({2}));
+  lender_.has_failed = true;  // rank 0
+  receiver_.release({2});
+  receiver_.release({0});
+  EXPECT_EQ(released.value.load(), 0U);
+  EXPECT_EQ(released_.value.load(), 0U);
+  EXPECT_TRUE(receiver_.hasFailed());
 }
 
 TEST_F(HostExecutorLends, WhoHasFailedWaitsUntilNobodyBorrows) {

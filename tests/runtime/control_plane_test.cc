@@ -6,6 +6,7 @@
 
 #include <array>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -20,21 +21,18 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-/// Rank 0, and two children of it that attend to the control plane when the test says so.
+/// Some ranks of many, with rank 0, that attend to the control plane when the test says so.
 class Silence : public testing::Test {
  protected:
-  static constexpr int kRanks = 3;
-
-  Silence() {
-    ControlTree root;
-    for (int rank = 1; rank < kRanks; ++rank) {
+  void make(int nranks, const std::vector<int>& ranks) {
+    nranks_ = nranks;
+    std::map<int, ControlTree> trees;
+    for (const int rank : ranks) {
       auto [parents, childs] = connected();
-      root.children.push_back({rank, std::move(parents), {}});
-      ControlTree tree;
-      tree.parent = Neighbour{0, std::move(childs), {}};
-      planes_[static_cast<std::size_t>(rank)] = plane(std::move(tree), rank);
+      trees[treeParent(rank)].children.push_back({rank, std::move(parents), {}});
+      trees[rank].parent = Neighbour{treeParent(rank), std::move(childs), {}};
     }
-    planes_[0] = plane(std::move(root), 0);
+    for (auto& [rank, tree] : trees) planes_[static_cast<std::size_t>(rank)] = plane(std::move(tree), rank);
   }
 
   /// Rank 0 asks all the while; `who` answers.
@@ -69,15 +67,18 @@ class Silence : public testing::Test {
 
   std::unique_ptr<ControlPlane> plane(ControlTree tree, int rank) {
     return std::make_unique<ControlPlane>(
-        std::move(tree), kRanks, rank, statuses_[static_cast<std::size_t>(rank)],
+        std::move(tree), nranks_, rank, statuses_[static_cast<std::size_t>(rank)],
         ControlPlane::Events{.gone = [](int) {}, .letter = [](int, auto) {}});
   }
 
-  std::array<RankStatus, kRanks> statuses_{};
-  std::array<std::unique_ptr<ControlPlane>, kRanks> planes_;
+  static constexpr int kMost = 18;
+  int nranks_ = 0;
+  std::array<RankStatus, kMost> statuses_{};
+  std::array<std::unique_ptr<ControlPlane>, kMost> planes_;
 };
 
 TEST_F(Silence, WhoIsStoppedIsNamedAndNotWhoIsLateOnce) {
+  make(3, {1, 2});
   askUntil({1, 2}, [this] { return root().isKnown(1) && root().isKnown(2); });
   EXPECT_EQ(root().silentRank(), -1);
   askUntil({1}, [this] { return root().isSilent(2); });
@@ -91,6 +92,13 @@ TEST_F(Silence, WhoIsStoppedIsNamedAndNotWhoIsLateOnce) {
   askUntil({}, [this] { return root().isSilent(1); });
   EXPECT_EQ(root().silentRank(), 2) << "which was heard last longest ago";
   askUntil({1, 2}, [this] { return root().silentRank() < 0; });
+}
+
+TEST_F(Silence, WhoIsStoppedBelowAnotherIsNamedAndNotThatOne) {
+  make(18, {1, 17});  // rank 17 is a child of rank 1
+  askUntil({1, 17}, [this] { return root().isKnown(1) && root().isKnown(17); });
+  askUntil({1}, [this] { return root().isSilent(17); });
+  EXPECT_FALSE(root().isSilent(1));
 }
 
 }  // namespace
