@@ -347,6 +347,7 @@ void Communicator::publishFault() {
   // First the kernels and whoever serves them, so that the network is free.
   if (gpu_work_ != nullptr) gpu_work_->stop();
   if (wiring_.network != nullptr) wiring_.network->halt();
+  wiring_.listener = {};
   turns_.cut();
 }
 

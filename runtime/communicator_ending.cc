@@ -56,20 +56,38 @@ void Communicator::part(std::chrono::milliseconds limit) {
 }
 
 /// Slots that callers left in the links reach the hosts of the peers. Nothing is sent to those that have
-/// ended.
+/// ended. Of one that has, no news may come: then it is asked for, one peer after the other.
 void Communicator::drainNetwork(std::chrono::milliseconds limit) {
   using std::chrono::steady_clock;
-  const auto end = steady_clock::now() + limit;
-  const auto receives = [this](const PeerInfo& peer) {
+  const auto start = steady_clock::now();
+  std::vector<bool> has_vanished(wiring_.peers.size());
+  const auto receives = [&](const PeerInfo& peer) {
     return !std::ranges::binary_search(wiring_.locals, peer.rank) && !wiring_.control->isLost(peer.rank) &&
+           !has_vanished[static_cast<std::size_t>(peer.rank)] &&
            wiring_.board[peer.rank].state.load(std::memory_order_acquire) != RankStatus::State::left;
   };
+  auto asked = wiring_.peers.end();
+  Vanishing vanishing(std::chrono::milliseconds(300));
   while (!fault_.tripped() && !wiring_.network->drain(steady_clock::now() + std::chrono::milliseconds(100))) {
     if (std::ranges::none_of(wiring_.peers, receives)) {
       return around_.warn(
           "what this rank sent last was received by nobody: the ranks of other hosts have ended");
     }
-    if (steady_clock::now() < end) continue;
+    const auto waited = steady_clock::now() - start;
+    if (wiring_.control->hasGaps()) {
+      if (asked == wiring_.peers.end()) asked = std::ranges::find_if(wiring_.peers, receives);
+      if (asked == wiring_.peers.end()) continue;  // the last one has left just now
+      const auto answer = vanishing.hasVanished(asked->listener, waited);
+      if (answer == true) {
+        has_vanished[static_cast<std::size_t>(asked->rank)] = true;
+        wiring_.network->retire(asked->rank);
+      }
+      if (answer) {
+        asked = std::find_if(asked + 1, wiring_.peers.end(), receives);
+        vanishing = Vanishing(waited);
+      }
+    }
+    if (waited < limit) continue;
     around_.warn(
         fmt::format("what this rank sent last has not reached its peers within {} s; they may be stopped, or "
                     "their hosts unreachable",

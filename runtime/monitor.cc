@@ -289,22 +289,27 @@ bool Monitor::hasLeftSplit(int rank) const {
          theirs.splits > status(around_.rank).readAttendance().splits;
 }
 
-bool Monitor::hasVanished(int peer, nanoseconds waited) {
+std::optional<bool> Vanishing::hasVanished(const NetAddress& listener, nanoseconds waited) {
   constexpr auto kPause = std::chrono::milliseconds(500);
   constexpr int kEnough = 2;  // what it sent last has arrived by then
-  const ControlPlane* control = around_.wiring.control.get();
-  if (control == nullptr || !control->hasGaps()) return false;
-  if (isLocal(peer)) return false;
   if (!probe_ && waited >= next_probe_) {
-    probe_.emplace(around_.wiring.peers[static_cast<std::size_t>(peer)].listener);
+    probe_.emplace(listener);
     next_probe_ = waited + kPause;
   }
-  if (!probe_) return false;
+  if (!probe_) return std::nullopt;
   const Probe::Answer answer = probe_->answer();
-  if (answer == Probe::Answer::pending) return false;
+  if (answer == Probe::Answer::pending) return std::nullopt;
   refusals_ = answer == Probe::Answer::refused ? refusals_ + 1 : 0;
   probe_.reset();
-  return refusals_ >= kEnough;
+  if (refusals_ == 0) return false;
+  return refusals_ >= kEnough ? std::optional(true) : std::nullopt;
+}
+
+bool Monitor::hasVanished(int peer, nanoseconds waited) {
+  const ControlPlane* control = around_.wiring.control.get();
+  if (control == nullptr || !control->hasGaps() || isLocal(peer)) return false;
+  const NetAddress& listener = around_.wiring.peers[static_cast<std::size_t>(peer)].listener;
+  return vanishing_.hasVanished(listener, waited).value_or(false);
 }
 
 std::string CollectiveMonitor::operationText() const { return describe(descriptor_, operation_); }

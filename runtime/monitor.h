@@ -60,6 +60,22 @@ class Stall {
   std::chrono::nanoseconds since_{};
 };
 
+/// Whether nothing listens at the address of a rank on another host any more: it has left, or its process has
+/// ended. For when the control plane may not tell. Asks again and again, without waiting.
+class Vanishing {
+ public:
+  /// Not before the wait has lasted for `first`.
+  explicit Vanishing(std::chrono::nanoseconds first) : next_probe_(first) {}
+
+  /// Nothing while that is not known. One rank's address per object.
+  std::optional<bool> hasVanished(const NetAddress& listener, std::chrono::nanoseconds waited);
+
+ private:
+  std::optional<Probe> probe_;
+  std::chrono::nanoseconds next_probe_;
+  int refusals_ = 0;  ///< one after the other
+};
+
 /// One running operation's view of the other ranks; used by the thread that carries it out. Each operation
 /// has a monitor of its own, since several run at once as fibres.
 class Monitor : public WaitMonitor {
@@ -119,9 +135,7 @@ class Monitor : public WaitMonitor {
 
  private:
   std::chrono::nanoseconds next_warning_ = std::chrono::seconds(10);
-  std::optional<Probe> probe_;
-  std::chrono::nanoseconds next_probe_ = std::chrono::seconds(1);
-  int refusals_ = 0;                        ///< of probes, one after the other
+  Vanishing vanishing_{std::chrono::seconds(1)};
   std::chrono::nanoseconds seen_lost_{-1};  ///< how long the wait had lasted when a lost rank was first seen
 };
 

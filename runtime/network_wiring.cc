@@ -38,7 +38,11 @@ void NetworkWiring::connect(Bootstrap& bootstrap, RankStatus& line) {
   const PeerInfo* const without = rankWithoutRdma();
   has_rdma_ = without == nullptr;
   RdmaNetwork* const rdma = has_rdma_ ? connectByRdma() : nullptr;
-  if (!has_rdma_) connectByTcp(bootstrap);
+  if (has_rdma_) {
+    wiring_.listener = bootstrap.takeListener();
+  } else {
+    connectByTcp(bootstrap);
+  }
   const auto hear = [rdma](int from, std::span<const std::uint8_t> letter) {
     if (rdma != nullptr) rdma->hear(from, letter);
   };

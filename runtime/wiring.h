@@ -13,6 +13,7 @@
 #include "runtime/core/plan.h"
 #include "runtime/core/rank_status.h"
 #include "runtime/core/ring_orders.h"
+#include "runtime/core/unique_fd.h"
 #include "runtime/cpu_binding.h"
 #include "runtime/peers.h"
 #include "runtime/pinned_memory.h"
@@ -46,8 +47,9 @@ struct Wiring {
   std::vector<int> locals;                 ///< ranks of this host, in order
   std::unique_ptr<PeerWatch> watch;
   Board board;
-  RegionTable* regions = nullptr;         ///< this rank's
-  std::shared_ptr<Segment> memory;        ///< what the ranks of this host share: links, status lines, regions
+  RegionTable* regions = nullptr;   ///< this rank's
+  std::shared_ptr<Segment> memory;  ///< what the ranks of this host share: links, status lines, regions
+  UniqueFd listener;  ///< open while this rank takes part, for who asks; empty: the network has it
   std::unique_ptr<Network> network;       ///< links with other hosts; nullptr where there are none
   std::unique_ptr<ControlPlane> control;  ///< as network
   Accelerator* gpus = nullptr;            ///< as `gpu`

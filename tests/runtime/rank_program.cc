@@ -57,6 +57,18 @@ void receiveFromDead(Comm& comm, int receiver) {
   if (comm.rank() == receiver) comm.receive(data.data(), data.size(), last);
 }
 
+/// Rank 0, over which news would go, destroys its communicator first; the last rank sends after a while.
+void receiveFromLate(Comm& comm) {
+  comm.barrier();
+  std::vector<std::int32_t> data(10);
+  const int last = comm.size() - 1;
+  if (comm.rank() == last) {
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    comm.send(data.data(), data.size(), 1);
+  }
+  if (comm.rank() == 1) comm.receive(data.data(), data.size(), last);
+}
+
 /// The last rank sends much and leaves at once, while rank 0 has not begun to receive it.
 void receiveFromWhoLeft(Comm& comm) {
   std::vector<std::int32_t> data(1 << 20);
@@ -289,6 +301,7 @@ void run(const std::string& what, const std::string& argument) {
     // Rank 0, over which news would go, destroys its communicator first; then the last rank dies.
     return receiveFromDead(comm, 1);
   }
+  if (what == "root-left-late") return receiveFromLate(comm);
   if (what == "watch") return watch(comm, argument);
   if (what == "moved") return sayAllMoved(comm);
   if (what == "receive-from-left") return receiveFromWhoLeft(comm);

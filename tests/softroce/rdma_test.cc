@@ -119,6 +119,11 @@ TEST_F(Rdma, Exchange) {
   expectSuccess(group.wait());
 }
 
+TEST_F(Rdma, WhoIsLateIsNotTakenForGoneAfterTheRootHasLeft) {
+  auto group = ranks(4, {"root-left-late"});
+  expectSuccess(group.wait());
+}
+
 TEST_F(Rdma, LossAndDelayHurtNobody) {
   for (const char* link : {"h0r0", "h1r0"})
     sh(std::string("tc qdisc add dev ") + link + " root netem loss 1% delay 5ms");
