@@ -169,13 +169,10 @@ TEST_F(Rdma, AnAddressThatChangesIsReadAgain) {
 TEST_F(Rdma, AnInterfaceThatVanishesIsReplaced) {
   // A rail of its own, since it cannot be brought back while anybody uses its devices.
   sh("ip link add h0r2 mtu 9000 type veth peer name h1r2 mtu 9000");
-  for (const char* host : {"0", "1"}) {
-    const std::string link = std::string("h") + host + "r2";
-    sh("cd /proc/sys/net/ipv4/conf/" + link +
-       " && echo 1 >accept_local && echo 0 >rp_filter && echo 1 >arp_ignore && echo 2 >arp_announce");
-    sh("ip address add 10.77.2." + std::to_string(host[0] - '0' + 1) + "/24 dev " + link +
-       " && ip link set " + link + " up && rdma link add " + link + " type rxe netdev " + link);
-  }
+  sh("for host in 0 1; do link=h${host}r2; (cd /proc/sys/net/ipv4/conf/$link"
+     " && echo 1 >accept_local && echo 0 >rp_filter && echo 1 >arp_ignore && echo 2 >arp_announce)"
+     " && ip address add 10.77.2.$((host + 1))/24 dev $link && ip link set $link up"
+     " && rdma link add $link type rxe netdev $link || exit 1; done");
   auto environments = test::rdmaDevicesOf(2);
   for (auto& [rank, environment] : environments)
     environment["NCCL_IB_HCA"] += ",h" + std::to_string(rank) + "r2";
@@ -223,7 +220,7 @@ TEST_F(Rdma, WhereQueuePairsCannotBeMadeTcpIsUsedUnlessForbidden) {
   sh("mkdir -p /sys/fs/cgroup && (mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup)");
   sh("cd /sys/fs/cgroup && echo +rdma >cgroup.subtree_control && mkdir -p few && "
      "echo 'h1r0 hca_object=2' >few/rdma.max");
-  const auto run = [](Environment environment) {
+  const auto run = [](const Environment& environment) {
     const test::IdFile id;
     std::vector<std::unique_ptr<Command>> both;
     for (int rank = 0; rank < 2; ++rank) {
