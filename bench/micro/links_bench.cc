@@ -13,12 +13,6 @@
 namespace tutti {
 namespace {
 
-struct NoMonitor final : WaitMonitor {
-  void inspect(int, std::chrono::nanoseconds) override {}
-  void differs(int, const Descriptor&) override {}
-  bool isLending(int) override { return true; }
-};
-
 /// One 64-byte line, written by each side in turn: the floor of any exchange.
 void lineExchange(benchmark::State& state) {
   Counter ping;

@@ -132,7 +132,7 @@ class HostExecutor {
   void publish(const LinkView& link, std::uint64_t sequence, const SlotHeader& header);
   void bringHome(const LinkView& link, std::uint64_t sequence);
 
-  PeerState& state(std::uint16_t peer) const { return links_.states[peer]; }
+  PeerState& state(std::size_t peer) const { return links_.states[peer]; }
   std::byte* scratch(std::size_t part) const { return links_.scratch.data() + part * scratch_part_; }
 
   const Plan& plan_;

@@ -29,6 +29,14 @@ class WaitMonitor {
   ~WaitMonitor() = default;
 };
 
+/// Of waits that nothing but their own question ends.
+class NoMonitor final : public WaitMonitor {
+ public:
+  void inspect(int, std::chrono::nanoseconds) override {}
+  void differs(int, const Descriptor&) override {}
+  bool isLending(int) override { return true; }
+};
+
 /// Moves the posted slots and the credits of network links, in the thread that waits for them: no hop to
 /// another thread. Used by whoever holds the communicator's turn.
 class Progress {
