@@ -17,6 +17,7 @@ TEST(FaultCell, FirstCauseWinsAmongManyThreads) {
     FaultCell cell;
     std::atomic<int> winners{0};
     std::vector<std::thread> threads;
+    threads.reserve(4);
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&, i] {
         if (cell.trip(ncclRemoteError, "cause " + std::to_string(i))) ++winners;
