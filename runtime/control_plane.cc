@@ -44,19 +44,14 @@ Bytes compose(std::uint8_t type, std::initializer_list<std::span<const std::uint
   return bytes;
 }
 
-constexpr auto kAskEvery = milliseconds(100);
+constexpr auto kAskEvery = Answers::kAskEvery;
 constexpr auto kRoundTime = milliseconds(150);  ///< a node waits so long for each level below it
-constexpr auto kSilence = milliseconds(1000);   ///< without a table after having asked
 
 /// A host that is gone is noticed within half a minute, also when nothing is said, or nothing acknowledged.
 void detectLoss(int socket) {
   constexpr int kSilenceMs = 30'000;
   keepAlive(socket);
   ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &kSilenceMs, sizeof(kSilenceMs));
-}
-
-std::int64_t nanoseconds(std::chrono::steady_clock::time_point time) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
 
 }  // namespace
@@ -70,7 +65,7 @@ ControlPlane::ControlPlane(ControlTree tree, int nranks, int rank, RankStatus& m
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       copies_(static_cast<std::size_t>(nranks)),
       lost_(static_cast<std::size_t>(nranks)),
-      missing_since_(static_cast<std::size_t>(nranks)) {
+      answers_(nranks, rank) {
   forNeighbours([this](Neighbour& neighbour) {
     detectLoss(neighbour.channel.fd());
     epoll_event event{};
@@ -91,10 +86,7 @@ void ControlPlane::forNeighbours(const Visit& visit) {
 }
 
 void ControlPlane::ask(const Watcher& watcher) {
-  const auto now = Clock::now();
-  std::int64_t last = asked_at_.load(std::memory_order_relaxed);
-  if (nanoseconds(now) - last < std::chrono::nanoseconds(kAskEvery).count()) return;
-  if (!asked_at_.compare_exchange_strong(last, nanoseconds(now), std::memory_order_relaxed)) return;
+  if (!answers_.isTimeToAsk()) return;
   wants_status_.store(true, std::memory_order_release);
   watcher.wake();
 }
@@ -122,40 +114,15 @@ void ControlPlane::flush() {
   }
 }
 
-/// Whether tables come when they are asked for.
-bool ControlPlane::isAnswered() const {
-  return asked_at_.load(std::memory_order_relaxed) - told_at_.load(std::memory_order_acquire) <=
-         std::chrono::nanoseconds(kSilence).count();
-}
-
-bool ControlPlane::isKnown(int rank) const {
-  return isAnswered() && missing_since_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire) == 0;
-}
-
 bool ControlPlane::isSilent(int rank) const {
-  if (rank == rank_ || isLost(rank)) return false;
-  // Nothing comes at all: then it is the way to the root that is blocked, as far as is known at its first
-  // step.
-  if (!isAnswered()) return tree_.parent && rank == tree_.parent->rank;
-  if (isKnown(rank) || missingFor(rank) < kSilence) return false;
-  // Below a rank that is silent itself nothing is known.
-  for (int above = rank; above != 0;) {
-    above = treeParent(above);
-    // Who is late once above it leaves out this one, too, which was missing before.
-    if (missingFor(rank) - missingFor(above) < kSilence) return false;
-  }
-  return true;
-}
-
-std::chrono::nanoseconds ControlPlane::missingFor(int rank) const {
-  const std::int64_t since = missing_since_[static_cast<std::size_t>(rank)].load(std::memory_order_acquire);
-  return std::chrono::nanoseconds(since == 0 ? 0 : nanoseconds(Clock::now()) - since);
+  return rank != rank_ && !isLost(rank) && answers_.isSilent(rank);
 }
 
 int ControlPlane::silentRank() const {
   int longest = -1;
   for (int rank = 0; rank < nranks_; ++rank) {
-    if (isSilent(rank) && (longest < 0 || missingFor(rank) > missingFor(longest))) longest = rank;
+    if (isSilent(rank) && (longest < 0 || answers_.missingFor(rank) > answers_.missingFor(longest)))
+      longest = rank;
   }
   return longest;
 }
@@ -289,25 +256,13 @@ void ControlPlane::finishRound() {
 }
 
 void ControlPlane::takeTable(std::span<const Entry> entries) {
-  std::vector<bool> answered(missing_since_.size());
+  std::vector<bool> answered(copies_.size());
   for (const Entry& entry : entries) {
     if (entry.rank < 0 || entry.rank >= nranks_) continue;
     answered[static_cast<std::size_t>(entry.rank)] = true;
     store(entry);
   }
-  const std::int64_t now = nanoseconds(Clock::now());
-  // Nobody asked for a while: who was late before has not been missing since.
-  const bool is_anew =
-      now - told_at_.load(std::memory_order_relaxed) > std::chrono::nanoseconds(kSilence).count();
-  for (std::size_t rank = 0; rank < answered.size(); ++rank) {
-    auto& since = missing_since_[rank];
-    if (answered[rank]) {
-      since.store(0, std::memory_order_release);
-    } else if (is_anew || since.load(std::memory_order_relaxed) == 0) {
-      since.store(now, std::memory_order_release);
-    }
-  }
-  told_at_.store(now, std::memory_order_release);
+  answers_.told(answered);
 }
 
 void ControlPlane::hear(const Neighbour& from, const Bytes& message) {

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/answers.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/core/rank_status.h"
 #include "runtime/core/unique_fd.h"
@@ -73,10 +74,9 @@ class ControlPlane final : public Watched {
   bool hasGaps() const { return has_gaps_.load(std::memory_order_acquire); }
 
   /// Whether the copy of the rank's line is recent, if ask() was called again and again.
-  bool isKnown(int rank) const;
+  bool isKnown(int rank) const { return answers_.isKnown(rank); }
 
-  /// Whether the rank has not said what it is doing for a second, though it was asked and every rank between
-  /// it and this one did: then it is stopped, or unreachable. Who is late once only lacked a core.
+  /// Whether the rank, which was not lost, does not answer: see Answers.
   bool isSilent(int rank) const;
 
   /// Of the silent ranks the one that was heard last longest ago; -1: there is none.
@@ -119,8 +119,6 @@ class ControlPlane final : public Watched {
   void forward(int to, const Bytes& message);
   void sendLetters();
   void lose(const Neighbour& neighbour);
-  bool isAnswered() const;
-  std::chrono::nanoseconds missingFor(int rank) const;
   void startRound(std::uint64_t number);
   void finishRound();
   void takeTable(std::span<const Entry> entries);
@@ -141,10 +139,7 @@ class ControlPlane final : public Watched {
   UniqueFd epoll_;
   std::vector<RankStatus> copies_;       ///< by rank
   std::vector<std::atomic<bool>> lost_;  ///< by rank
-  std::vector<std::atomic<std::int64_t>>
-      missing_since_;                      ///< by rank: the first table of all without it; 0: none
-  std::atomic<std::int64_t> asked_at_{0};  ///< nanoseconds of the clock; limits how often ranks ask
-  std::atomic<std::int64_t> told_at_{0};   ///< when the last table came
+  Answers answers_;
   std::atomic<bool> wants_status_{false};
   std::atomic<bool> wants_announcement_{false};
   std::atomic<bool> wants_call_{false};

@@ -106,10 +106,6 @@ PeerInfo describeSelf(const std::array<std::uint8_t, 16>& process_token, const s
   return self;
 }
 
-std::string describe(const PeerInfo& peer) {
-  return fmt::format("rank {} (pid {} on {})", peer.rank, peer.pid, peer.host.data());
-}
-
 PeerWatch::PeerWatch(const std::vector<PeerInfo>& peers, const std::vector<int>& locals, const PeerInfo& self)
     : nranks_(peers.size()) {
   constexpr std::size_t kMostWatched = 64;

@@ -13,9 +13,6 @@ namespace tutti {
 /// the host is called among all hosts; empty: the kernel's boot id tells them apart.
 PeerInfo describeSelf(const std::array<std::uint8_t, 16>& process_token, const std::string& host_name = "");
 
-/// "rank 2 (pid 4711 on node7)".
-std::string describe(const PeerInfo& peer);
-
 /// Watches the processes of other ranks of this host by pidfd. Where there are very many, each rank watches
 /// the 64 that follow it: every process is watched by some, and what one finds it tells all.
 class PeerWatch {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 #include "runtime/core/net_address.h"
@@ -38,5 +39,8 @@ struct PeerInfo {
   std::uint64_t topology_file = 0;  ///< the path in NCCL_TOPO_FILE, as a hash; 0: not set
 };
 static_assert(std::is_trivially_copyable_v<PeerInfo>);
+
+/// "rank 2 (pid 4711 on node7)".
+std::string describe(const PeerInfo& peer);
 
 }  // namespace tutti

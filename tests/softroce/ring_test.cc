@@ -194,22 +194,27 @@ TEST_F(Ring, OfGpusGivesTheBitsOfTheHostsExecutor) {
 
 TEST_F(Ring, OfGpusGivesTheSameBitsWhenPortsGoDownMeanwhile) {
   if (!TUTTI_HAS_GPUS) GTEST_SKIP() << "this build has no CUDA";
-  // As soon as a rank says how a link between hosts goes: both ports, one after the other.
-  std::atomic<bool> is_over{false};
-  std::thread trouble([&] {
-    while (!is_over && count(logNow(), "RDMA with rank") == 0)
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    for (const char* link : {"h1r0", "h0r0"}) {
-      runCommand({"ip", "link", "set", link, "down"});
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
-      runCommand({"ip", "link", "set", link, "up"});
-    }
-  });
-  const std::string got = bits("cuda", {{"TUTTI_NET_RECOVERY", "60"}});  // a busy guest takes its time
-  is_over = true;
-  trouble.join();
-  expectKept("bits", got);
-  EXPECT_GT(count(log(), R"(RDMA to rank \d .* broke \()"), 0) << log();
+  // As soon as a rank says how a link between hosts goes: both ports, one after the other. That may come when
+  // nothing is on its way any more: then once again.
+  int broken = 0;
+  for (int attempt = 0; attempt < 5 && broken == 0; ++attempt) {
+    std::atomic<bool> is_over{false};
+    std::thread trouble([&] {
+      while (!is_over && count(logNow(), "RDMA with rank") == 0)
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      for (const char* link : {"h1r0", "h0r0"}) {
+        runCommand({"ip", "link", "set", link, "down"});
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        runCommand({"ip", "link", "set", link, "up"});
+      }
+    });
+    const std::string got = bits("cuda", {{"TUTTI_NET_RECOVERY", "60"}});  // a busy guest takes its time
+    is_over = true;
+    trouble.join();
+    expectKept("bits", got);
+    broken = count(log(), R"(RDMA to rank \d .* broke \()");
+  }
+  EXPECT_GT(broken, 0) << log();
 }
 
 TEST_F(Ring, OfGpusGoesThroughHostMemoryWhereItMust) {

@@ -36,10 +36,6 @@ union ControlBuffer {
   throw Error(ncclSystemError, fmt::format("{}: {} (errno {})", what, std::strerror(error), error));
 }
 
-std::string who(const PeerInfo& peer) {
-  return fmt::format("rank {} (pid {} on {})", peer.rank, peer.pid, peer.host.data());
-}
-
 std::pair<sockaddr_un, socklen_t> abstractAddress(const std::array<char, 16>& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -95,7 +91,7 @@ void Mailbox::send(const PeerInfo& to, const Segment& segment, Deadline deadline
     if (!is_full || std::chrono::steady_clock::now() >= deadline) {
       const int error = errno;
       throw Error(error == ECONNREFUSED ? ncclRemoteError : ncclSystemError,
-                  fmt::format("handing shared memory to {}: {} (errno {})", who(to),
+                  fmt::format("handing shared memory to {}: {} (errno {})", describe(to),
                               is_full ? "its mailbox stays full" : std::strerror(error), error));
     }
     // Mailboxes are short (net.unix.max_dgram_qlen): who waits to send must go on receiving, or two wait for
@@ -154,7 +150,7 @@ UniqueFd Mailbox::receive(const PeerInfo& from, const SegmentToken& token, Deadl
     if (now >= deadline) {
       throw Error(
           ncclRemoteError,
-          fmt::format("{} did not hand over its shared memory in time (TUTTI_INIT_TIMEOUT)", who(from)));
+          fmt::format("{} did not hand over its shared memory in time (TUTTI_INIT_TIMEOUT)", describe(from)));
     }
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now) + std::chrono::milliseconds(1);
@@ -167,7 +163,7 @@ UniqueFd Mailbox::receive(const PeerInfo& from, const SegmentToken& token, Deadl
           fmt::format(
               "{} ended, or failed, before it handed over its shared memory. Look at its own output, or "
               "for the kernel's out-of-memory killer",
-              who(from)));
+              describe(from)));
     }
   }
 }
