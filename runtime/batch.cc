@@ -92,7 +92,7 @@ void Batch::requireOneCapture() const {
   for (const Share& share : shares_) {
     if (!share.communicator->isOnGpu()) continue;
     if (shares_.size() == 1 && share.gpu_streams.size() == 1) return;
-    for (const GpuStream stream : share.gpu_streams) {  // NOLINT(misc-misplaced-const): the handle
+    for (const GpuStream stream : share.gpu_streams) {
       const bool is_captured = share.communicator->isCapturing(stream);
       if (captured.value_or(is_captured) != is_captured) {
         throw Error(ncclInvalidUsage,

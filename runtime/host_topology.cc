@@ -43,7 +43,7 @@ void warnOfForeignCpus(const std::string& path, const Topology& topology, Log& l
 Topology readFile(const std::string& path, Log& log) {
   TopologyFile file = readTopologyFile(path);
   for (const std::string& remark : file.remarks)
-    log.write(LogLevel::info, -1, path + ": " + remark, LogSubsystem::graph);
+    log.write(LogLevel::info, -1, fmt::format("{}: {}", path, remark), LogSubsystem::graph);
   if (file.hosts.size() > 1) {
     log.write(LogLevel::warn, -1,
               fmt::format("{} tells of {} hosts; this one is taken for the first", path, file.hosts.size()));

@@ -225,6 +225,7 @@ class Wirer {
     const auto notices =
         bootstrap_.allGather(Notice{leads ? wiring_.memory->token() : SegmentToken{}, cluster_->digest()});
     std::vector<std::uint64_t> rings;
+    rings.reserve(notices.size());
     for (const Notice& notice : notices) rings.push_back(notice.rings);
     requireEqualRings(wiring_.peers, rings);
     const PeerInfo& leader = wiring_.peers[index(locals_[0])];

@@ -266,6 +266,7 @@ int run(const std::vector<std::size_t>& sizes, int rounds) {
   check(ncclCommInitRank(&comm, kRanks, shared.id, rank), "ncclCommInitRank");
   meet(shared, &turn);
   std::vector<Row> rows;
+  rows.reserve(sizes.size());
   for (const std::size_t bytes : sizes)
     rows.push_back({.bytes = bytes, .combine = {}, .copy = {}, .measured = {}});
   Bench bench(shared, rank, comm, &turn);

@@ -56,7 +56,9 @@ void WorkOrder::endAfterFailure(cudaStream_t stream) noexcept {
   // In a capture, too, the next work waits for last_.
   const unsigned flags = capture_ ? cudaEventRecordExternal : cudaEventRecordDefault;
   const auto isRecorded = [&] { return succeeded(cudaEventRecordWithFlags(last_.get(), stream, flags)); };
-  if (!isRecorded() && !isRecorded()) is_lost_ = true;
+  bool is_recorded = isRecorded();
+  if (!is_recorded) is_recorded = isRecorded();
+  if (!is_recorded) is_lost_ = true;
 }
 
 void WorkOrder::abandon() noexcept {

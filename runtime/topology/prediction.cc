@@ -164,6 +164,7 @@ std::vector<PredictedBandwidth> predictBandwidths(const Cluster& cluster, const 
                                                   const HostMemoryCosts& costs) {
   const Predictor predictor(cluster, result, costs);
   std::vector<PredictedBandwidth> predicted;
+  predicted.reserve(kCollectiveCount);
   for (int c = 0; c < kCollectiveCount; ++c) {
     predicted.push_back(predictor.predict(static_cast<Collective>(c)));
   }

@@ -88,8 +88,8 @@ class HostFlows {
 
   /// Reduce-scatter and all-gather inside; between hosts each rank's part goes round.
   std::vector<Flow> hierarchical() {
-    const double local = static_cast<double>(seats_.size());
-    const double hosts = static_cast<double>(cluster_.hosts.size());
+    const auto local = static_cast<double>(seats_.size());
+    const auto hosts = static_cast<double>(cluster_.hosts.size());
     const double between = 2 * (hosts - 1) / hosts / local;
     for (std::size_t from = 0; from < seats_.size(); ++from) {
       for (std::size_t to = 0; to < seats_.size(); ++to) {

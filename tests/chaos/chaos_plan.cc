@@ -125,7 +125,7 @@ std::string ChaosPlan::text() const {
                        std::to_string(pause.count()) + " ms;";
   for (const auto& argument : arguments) result += " " + argument;
   for (const auto& argument : victim_arguments) result += " victim's " + argument;
-  for (const auto& [name, value] : environment) result += " " + name + "=" + value;
+  for (const auto& [name, value] : environment) result.append(" ").append(name).append("=").append(value);
   return result;
 }
 

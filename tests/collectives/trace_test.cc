@@ -156,7 +156,7 @@ TEST(TraceHierarchical, EveryLayoutOf2To64Ranks) {
     for (int ranks_per_host = 1; ranks_per_host <= nranks / 2; ++ranks_per_host) {
       if (nranks % ranks_per_host != 0) continue;
       // None, one, a round and its neighbours (16 elements for each rank of a host), several rounds.
-      const auto round = static_cast<std::uint64_t>(64 * ranks_per_host);
+      const auto round = std::uint64_t{64} * static_cast<std::uint64_t>(ranks_per_host);
       for (const std::uint64_t count :
            {std::uint64_t{0}, std::uint64_t{1}, round - 1, round + 1, 3 * round + 1}) {
         if (nranks > 16 && count > 100) continue;
@@ -228,17 +228,17 @@ TEST(TraceRing, OrdersAsNumberedCostNothing) {
   EXPECT_EQ(std::vector<int>(orders.of(3, 4), orders.of(3, 4) + 8), (std::vector{0, 3, 2, 1, 0, 3, 2, 1}));
 }
 
+void proveEveryRoot(Case c) {
+  for (c.nranks = 1; c.nranks <= 9; ++c.nranks) {
+    for (c.root = 0; c.root < c.nranks; ++c.root) EXPECT_EQ(prove(c), "") << c.text();
+  }
+}
+
 TEST(Trace, EveryRoot) {
   for (const test::Variant& variant : test::kVariants) {
     for (const Collective collective :
          {Collective::broadcast, Collective::reduce, Collective::gather, Collective::scatter}) {
-      for (int nranks = 1; nranks <= 9; ++nranks) {
-        for (int root = 0; root < nranks; ++root) {
-          const Case c{
-              .collective = collective, .nranks = nranks, .count = 100, .root = root, .variant = variant};
-          EXPECT_EQ(prove(c), "") << c.text();
-        }
-      }
+      proveEveryRoot({.collective = collective, .count = 100, .variant = variant});
     }
   }
 }

@@ -51,9 +51,9 @@ TEST_P(MachineMemory, narrowVectorsAndBytesAtAnyAddress) {
 
 TEST_P(MachineMemory, sharedMemoryIsTheBlocks) {
   constexpr std::uint32_t kBlocks = 7;
-  std::vector<int> in(kBlocks * 256);
+  std::vector<int> in(std::size_t{kBlocks} * 256);
   std::iota(in.begin(), in.end(), -400);
-  std::vector<int> out(2 * kBlocks);
+  std::vector<int> out(std::size_t{2} * kBlocks);
   runKernel(*loadProbe("memory", GetParam()), "reduceBlock", shape(kBlocks, 256, 1024), out.data(),
             in.data());
   for (std::size_t block = 0; block < kBlocks; ++block) {
@@ -90,7 +90,7 @@ std::vector<double> expectedCalls(const Big& big, int n) {
                              out[1] + i,
                              5,
                              99};
-    out[static_cast<std::size_t>(4 + i)] = values[(n + i) % 10];
+    out[4 + static_cast<std::size_t>(i)] = values[(n + i) % 10];
   }
   return out;
 }
@@ -106,7 +106,7 @@ TEST_P(MachineMemory, callsByEveryRoad) {
 
 TEST_P(MachineMemory, localArraysAreTheThreads) {
   std::mt19937 random(1);
-  std::vector<int> in(64 * 16);
+  std::vector<int> in(std::size_t{64} * 16);
   for (int& x : in) x = static_cast<int>(random() % 1000);
   std::vector<int> out(in.size());
   runKernel(*loadProbe("memory", GetParam()), "sortOwn", shape(1, 64), out.data(), in.data(), 16);
@@ -165,11 +165,11 @@ TEST_P(MachineMemory, atomicOperationsLoseNothing) {
 
 TEST_P(MachineMemory, threadsKnowTheirPlace) {
   const LaunchShape wanted{{2, 3, 2}, {5, 4, 3}, 48};
-  std::vector<std::uint32_t> out(4 * 12 * 60);
+  std::vector<std::uint32_t> out(std::size_t{4} * 12 * 60);
   runKernel(*loadProbe("memory", GetParam()), "whoAmI", wanted, out.data());
   for (std::uint32_t i = 0; i < 12 * 60; ++i) {
     const std::uint32_t thread = i % 60;
-    const std::uint32_t* own = &out[4 * i];
+    const std::uint32_t* own = &out[std::size_t{4} * i];
     EXPECT_EQ(own[0], i / 60 * 10000 + thread);
     EXPECT_EQ(own[1], thread % 32);
     EXPECT_EQ(own[2], thread / 32);
@@ -178,7 +178,7 @@ TEST_P(MachineMemory, threadsKnowTheirPlace) {
 }
 
 TEST(MachineGrids, aThousandBlocksAndMore) {
-  std::vector<Sixteen> from(3000 * 64);
+  std::vector<Sixteen> from(std::size_t{3000} * 64);
   std::vector<Sixteen> to(from.size());
   for (std::uint32_t i = 0; i < from.size(); ++i) from[i] = {i, i * 3, i * 5, i * 7};
   runKernel(*loadProbe("memory", 90), "copyWide", shape(3000, 64), to.data(), from.data(),

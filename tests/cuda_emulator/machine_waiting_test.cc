@@ -35,6 +35,7 @@ TEST_P(MachineWaiting, blocksOfTwoGridsWaitForEachOther) {
   std::uint32_t arrived[2] = {};
   std::uint32_t wrong[2] = {};
   std::vector<std::thread> grids;
+  grids.reserve(2);
   for (int grid = 0; grid < 2; ++grid) {
     grids.emplace_back([&, grid] {
       runKernel(*module, "gridBarrier", shape(64, 64), &arrived[grid], &wrong[grid], kRounds);

@@ -39,20 +39,18 @@ int source(int kind, int lane, int width, int by) {
 }
 
 TEST_P(MachineWarps, shufflesInSegments) {
-  constexpr int kThreads = 64;
-  const Words in = randomWords(2 * kThreads);
+  const Words in = randomWords(128);
   const auto module = loadProbe("warps", GetParam());
   for (const int width : {2, 8, 16, 32}) {
     for (int by = 0; by < width; ++by) {
       Words out(in.size() * 5);
-      runKernel(*module, "shuffles", shape(2, kThreads), out.data(), in.data(), width, by);
-      for (int kind = 0; kind < 5; ++kind) {
-        for (int i = 0; i < 2 * kThreads; ++i) {
-          const int from = i / 32 * 32 + source(kind, i % 32, width, by);
-          ASSERT_EQ(out[static_cast<std::size_t>(kind * 2 * kThreads + i)],
-                    in[static_cast<std::size_t>(from)])
-              << "kind " << kind << " width " << width << " by " << by << " thread " << i;
-        }
+      runKernel(*module, "shuffles", shape(2, 64), out.data(), in.data(), width, by);
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const std::size_t thread = i % in.size();
+        const int kind = static_cast<int>(i / in.size());
+        const int from = source(kind, static_cast<int>(thread % 32), width, by);
+        ASSERT_EQ(out[i], in[thread / 32 * 32 + static_cast<std::size_t>(from)])
+            << "kind " << kind << " width " << width << " by " << by << " thread " << thread;
       }
     }
   }
@@ -60,12 +58,12 @@ TEST_P(MachineWarps, shufflesInSegments) {
 
 TEST_P(MachineWarps, votesOfTheLanesInTheMask) {
   const Words in = randomWords(32);
-  Words out(4 * 32);
+  Words out(std::size_t{4} * 32);
   runKernel(*loadProbe("warps", GetParam()), "votes", shape(1, 32), out.data(), in.data());
-  for (std::uint32_t i = 0; i < 32; ++i) {
+  for (std::size_t i = 0; i < 32; ++i) {
     std::uint32_t ballot = 0, same = 0;
     bool any = false, all = true;
-    for (std::uint32_t j = 0; j < 32; ++j) {
+    for (std::size_t j = 0; j < 32; ++j) {
       same |= in[j] % 5 == in[i] % 5 ? 1u << j : 0;
       if (j % 2 != i % 2) continue;
       ballot |= (in[j] & 1) << j;
@@ -81,7 +79,7 @@ TEST_P(MachineWarps, votesOfTheLanesInTheMask) {
 
 TEST_P(MachineWarps, reductionsOfAWarp) {
   const Words in = randomWords(32);
-  Words out(8 * 32);
+  Words out(std::size_t{8} * 32);
   runKernel(*loadProbe("warps", GetParam()), "reductions", shape(1, 32), out.data(), in.data());
   Words expected{0, ~0u, 0, ~0u, 0, 0, 0, 0};
   std::vector<std::int32_t> signed_in;

@@ -25,9 +25,9 @@ void runKernel(const Module& module, const std::string& name, const LaunchShape&
   ASSERT_EQ(kernel->parameters().size(), sizeof...(arguments)) << name;
   std::vector<std::byte> packed(kernel->argumentBytes());
   [[maybe_unused]] std::size_t i = 0;
-  [[maybe_unused]] const auto pack = [&](const auto& argument) {
-    ASSERT_EQ(kernel->parameters()[i].bytes, sizeof argument) << name;
-    std::memcpy(packed.data() + kernel->parameters()[i++].offset, &argument, sizeof argument);
+  [[maybe_unused]] const auto pack = [&]<class Argument>(const Argument& argument) {
+    ASSERT_EQ(kernel->parameters()[i].bytes, sizeof(Argument)) << name;
+    std::memcpy(packed.data() + kernel->parameters()[i++].offset, &argument, sizeof(Argument));
   };
   (pack(arguments), ...);
   kernel->run(shape, packed.data());

@@ -70,7 +70,7 @@ Triples<F> floatTriples() {
 /// Two NaNs are the same whatever they carry.
 template <class F>
 bool same(F a, F b) {
-  return (std::isnan(a) && std::isnan(b)) || std::memcmp(&a, &b, sizeof a) == 0;
+  return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b));
 }
 
 TEST_P(PtxArithmetic, integersAreTheHosts) {
@@ -87,7 +87,7 @@ TEST_P(PtxArithmetic, integersAreTheHosts) {
     for (int i = 0; i < count; ++i) {
       const auto at = static_cast<std::size_t>(i);
       const u64 expected = probe::integerOperation(which, triples.a[at], triples.b[at], triples.c[at]);
-      ASSERT_EQ(out[static_cast<std::size_t>(which * count + i)], expected)
+      ASSERT_EQ(out[static_cast<std::size_t>(which) * triples.a.size() + at], expected)
           << "operation " << which << std::hex << " of " << triples.a[at] << ' ' << triples.b[at] << ' '
           << triples.c[at];
     }
@@ -107,7 +107,7 @@ void compareFloats(int architecture, const std::string& kernel, int operations, 
     for (int i = 0; i < count; ++i) {
       const auto at = static_cast<std::size_t>(i);
       const F expected = operation(which, triples.a[at], triples.b[at], triples.c[at]);
-      const F found = out[static_cast<std::size_t>(which * count + i)];
+      const F found = out[static_cast<std::size_t>(which) * triples.a.size() + at];
       ASSERT_TRUE(same(found, expected))
           << kernel << ' ' << which << " of " << triples.a[at] << ", " << triples.b[at] << ", "
           << triples.c[at] << ": " << found << ", expected " << expected;

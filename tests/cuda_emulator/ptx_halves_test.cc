@@ -22,7 +22,7 @@ constexpr std::size_t kCodes = 65536;
 std::uint16_t code(std::size_t i) { return static_cast<std::uint16_t>(i); }
 
 bool sameFloat(float a, float b) {
-  return (std::isnan(a) && std::isnan(b)) || std::memcmp(&a, &b, sizeof a) == 0;
+  return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b));
 }
 
 /// Every half, every bfloat16, and their neighbours among the floats: all ties and all edges.

@@ -44,7 +44,19 @@ std::string with(std::string text, const std::string& rounding) {
   return text.replace(text.find("{}"), 2, rounding);
 }
 
-/// The rounded result is on the right side of the exact one, and the next double towards it is beyond it.
+/// `result` is on the right side of the exact one, and the next double towards that is beyond it. `rest`:
+/// what is left of the exact result beyond a double.
+template <class Rest>
+void expectRounded(double result, const std::string& rounding, const Rest& rest) {
+  const Exact left = rest(result);
+  if (left == 0) return;
+  const double infinity = std::numeric_limits<double>::infinity();
+  const bool up = rounding == "rp" || (rounding == "rz" && result < 0);
+  EXPECT_TRUE(up ? left < 0 : left > 0);
+  const Exact next = rest(std::nextafter(result, up ? -infinity : infinity));
+  EXPECT_TRUE(up ? next > 0 : next < 0) << "not the nearest";
+}
+
 TEST(PtxRare, doublesInEveryRounding) {
   std::mt19937_64 random(7);
   const auto number = [&](int exponent) {
@@ -60,18 +72,9 @@ TEST(PtxRare, doublesInEveryRounding) {
         alignas(16) double values[4] = {number(-30), number(-28), number(0), 0};
         if (run == 0) values[1] = values[0];  // a difference of 0
         runKernel(*module, "k", shape(1, 1), &values[0]);
-        const double result = values[3];
-        const auto rest = [&, &beyond = beyond](double r) {
-          return beyond(values[0], values[1], values[2], r);
-        };
-        const Exact left = rest(result);
-        const double infinity = std::numeric_limits<double>::infinity();
-        if (left == 0) continue;
-        const bool up = rounding == "rp" || (rounding == "rz" && result < 0);
-        EXPECT_TRUE(up ? left < 0 : left > 0) << text << " " << rounding << ", run " << run;
-        const Exact next = rest(std::nextafter(result, up ? -infinity : infinity));
-        EXPECT_TRUE(up ? next > 0 : next < 0)
-            << text << " " << rounding << ", run " << run << ": not the nearest";
+        SCOPED_TRACE(std::string(text) + " " + rounding + ", run " + std::to_string(run));
+        expectRounded(values[3], rounding,
+                      [&, &beyond = beyond](double r) { return beyond(values[0], values[1], values[2], r); });
       }
     }
   }

@@ -191,7 +191,8 @@ TEST(NumberFormats, PublishedExtremes) {
 TEST(NumberFormats, ScalesAreReadByTheSameDefinition) {
   for (const DataType type :
        {DataType::float16, DataType::bfloat16, DataType::float8e4m3, DataType::float8e5m2}) {
-    for (std::uint32_t code = 0; code < 1U << (8 * sizeOf(type)); ++code) {
+    const std::uint32_t codes = sizeOf(type) == 1 ? 256 : 65536;
+    for (std::uint32_t code = 0; code < codes; ++code) {
       const std::uint8_t bytes[8] = {static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(code >> 8)};
       const Scale scale = scaleFrom(type, bytes);
       const double want = test::narrowNumbers(type).value(code);

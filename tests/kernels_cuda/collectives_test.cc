@@ -104,7 +104,7 @@ TEST(CudaTransfers, BringTheBytes) {
     for (int r = 0; r < kRanks; ++r) {
       sent.push_back(std::make_unique<PinnedMemory>(kBytes * kTimes));
       received.push_back(std::make_unique<PinnedMemory>(kBytes * kTimes));
-      lists.push_back(std::make_unique<PinnedMemory>(2 * kTimes * sizeof(CudaTask) + 64));
+      lists.push_back(std::make_unique<PinnedMemory>(std::size_t{2} * kTimes * sizeof(CudaTask) + 64));
       for (std::uint64_t i = 0; i < kBytes * kTimes; ++i)
         sent.back()->data()[i] = static_cast<std::byte>(i * 31 + i / 251 + static_cast<std::uint64_t>(r));
       auto* first = lists.back()->as<std::uint32_t>();

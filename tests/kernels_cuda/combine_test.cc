@@ -106,6 +106,7 @@ class Calls {
     std::vector<std::byte> result(shape.n * sizeOf(type_));
     std::byte* to = result.data();
     std::vector<const std::byte*> from;
+    from.reserve(static_cast<std::size_t>(shape.nranks));
     for (int i = 0; i < shape.nranks; ++i) from.push_back(inputs_[static_cast<std::size_t>(i)].data());
     const CombineArgs args{.dsts = &to,
                            .srcs = from.data(),

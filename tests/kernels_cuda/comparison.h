@@ -98,7 +98,7 @@ class Comparison {
 
   /// "" or what differs.
   std::string result() {
-    const std::string report = sim_.run([&](SimExecutor& e) {
+    std::string report = sim_.run([&](SimExecutor& e) {
       return runProgram(e, plan_, laneWork(plan_, e.rank(), e.lane(), scenario_.rings.view()));
     });
     if (!report.empty()) return report;

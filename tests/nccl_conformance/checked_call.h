@@ -36,7 +36,7 @@ class CheckedCall {
   }
 
   void issue(ncclComm_t comm, cudaStream_t stream) {
-    ncclRedOp_t op = static_cast<ncclRedOp_t>(call_.op);
+    auto op = static_cast<ncclRedOp_t>(call_.op);
     const bool is_premul = call_.op == kPreMulSum && call_.reduces();
     std::vector<std::byte> scalar(call_.type->bytes);
     if (is_premul) {

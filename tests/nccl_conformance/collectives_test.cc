@@ -20,16 +20,16 @@ std::vector<std::size_t> counts() {
 /// Calls `use` with each call of the collective, root after root.
 template <class Use>
 void forEachCall(Collective collective, const Use& use) {
+  const bool has_places = collective != Collective::all_to_all && collective != Collective::bcast;
   int root = 0;
   Call call{.collective = collective};
   for (const Type& type : kTypes) {
     call.type = &type;
     for (call.op = 0; call.op <= (call.reduces() ? kPreMulSum : 0); ++call.op) {
-      for (call.count = 0; const std::size_t count : counts()) {
+      for (const std::size_t count : counts()) {
         call.count = count;
-        for (const bool in_place : {false, true}) {
-          if (in_place && (collective == Collective::all_to_all || collective == Collective::bcast)) continue;
-          call.in_place = in_place;
+        for (int place = 0; place <= (has_places ? 1 : 0); ++place) {
+          call.in_place = place == 1;
           call.root = root++;
           use(call);
         }

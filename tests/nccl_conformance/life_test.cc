@@ -219,6 +219,7 @@ TEST(LifeOfOne, NoCommunicatorEndsWell) {
 TEST(LifeOfOne, SeveralAtOnce) {
   std::vector<std::vector<ncclComm_t>> all;
   const int nranks = std::min(2, mostRanks());
+  all.reserve(5);
   for (int i = 0; i < 5; ++i) all.push_back(makeAll(nranks));
   for (const auto& comms : all) {
     for (const ncclComm_t comm : comms) CHECK_NCCL(ncclCommDestroy(comm));

@@ -46,7 +46,7 @@ inline void encode(const Type& type, std::byte* at, double value) {
   } else if (value != 0) {
     int exponent = 0;
     const double mantissa = std::frexp(std::fabs(value), &exponent) * 2 - 1;  // below 1
-    const auto biased = static_cast<std::uint64_t>(exponent - 1 + type.bias());
+    const auto biased = static_cast<std::uint64_t>(std::int64_t{exponent} - 1 + type.bias());
     const auto fraction = static_cast<std::uint64_t>(std::ldexp(mantissa, type.mantissa_bits));
     code = biased << type.mantissa_bits | fraction;
     if (value < 0) code |= std::uint64_t{1} << (type.exponent_bits + type.mantissa_bits);

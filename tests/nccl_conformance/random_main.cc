@@ -88,18 +88,18 @@ std::string runInThreads(const RandomProgram& program) {
   std::mutex mutex;
   std::string errors;
   std::barrier meeting(program.nranks);
+  const auto be = [&](int rank) {
+    try {
+      takePart(program, expected, rank, ids, [&] { meeting.arrive_and_wait(); });
+    } catch (const std::exception& error) {
+      meeting.arrive_and_drop();
+      const std::scoped_lock lock(mutex);
+      errors += "rank " + std::to_string(rank) + ": " + error.what() + "\n";
+    }
+  };
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < program.nranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        takePart(program, expected, rank, ids, [&] { meeting.arrive_and_wait(); });
-      } catch (const std::exception& error) {
-        meeting.arrive_and_drop();
-        const std::scoped_lock lock(mutex);
-        errors += "rank " + std::to_string(rank) + ": " + error.what() + "\n";
-      }
-    });
-  }
+  threads.reserve(static_cast<std::size_t>(program.nranks));
+  for (int rank = 0; rank < program.nranks; ++rank) threads.emplace_back(be, rank);
   for (std::thread& thread : threads) thread.join();
   return errors;
 }

@@ -118,8 +118,9 @@ class Player {
   std::vector<Part> partsOf(const Step& step) const {
     std::vector<Part> parts;
     const auto add = [&](const Operation& operation, bool is_send, int peer) {
-      const auto key = static_cast<std::size_t>(operation.comm * 1000 + peer * 2 + (is_send ? 1 : 0));
-      const std::size_t mixed = (key + static_cast<std::size_t>(rank_) * 7919) * 0x9e3779b97f4a7c15ULL;
+      const int key = operation.comm * 1000 + peer * 2 + (is_send ? 1 : 0);
+      const std::size_t mixed =
+          (static_cast<std::size_t>(key) + static_cast<std::size_t>(rank_) * 7919) * 0x9e3779b97f4a7c15ULL;
       parts.push_back({&operation, is_send, mixed >> 40});
     };
     for (const Operation& operation : step.operations) {
@@ -149,7 +150,7 @@ class Player {
       }
       return;
     }
-    ncclRedOp_t op = static_cast<ncclRedOp_t>(call.op);
+    auto op = static_cast<ncclRedOp_t>(call.op);
     const bool is_premul = call.reduces() && call.op == kPreMulSum;
     if (is_premul) {
       std::byte scalar[8];
@@ -172,6 +173,7 @@ class Player {
 
 std::vector<std::vector<Bytes>> expectedArenas(const RandomProgram& program) {
   std::vector<Bytes> arenas;
+  arenas.reserve(static_cast<std::size_t>(program.nranks));
   for (int rank = 0; rank < program.nranks; ++rank) arenas.push_back(initialArena(program.seed, rank));
   std::vector<std::vector<Bytes>> result;
   for (const Step& step : program.steps) {

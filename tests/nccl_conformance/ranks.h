@@ -45,6 +45,7 @@ struct Rank {
 /// Runs body(rank) in a thread for each rank; what one throws is a failure of the test.
 inline void runThreads(int nranks, const std::function<void(int)>& body) {
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(nranks));
   for (int rank = 0; rank < nranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {

@@ -90,36 +90,39 @@ TEST_P(Transfers, AllToAllWithASizeForEachPair) {
 
 /// Several messages for each pair, in the pair's order; pairs in an order of each rank's own.
 TEST_P(Transfers, PairsInAnyOrder) {
-  constexpr int kMessages = 3;
-  runRanks(GetParam(), [](const Rank& r) {
-    std::vector<Message> sent;
-    std::vector<Message> received;
-    for (int peer = 0; peer < r.nranks; ++peer) {
-      for (int k = 0; k < kMessages; ++k) {
-        sent.emplace_back(message(r.rank, peer, k, static_cast<std::size_t>(20 + k)));
-        received.emplace_back(static_cast<std::size_t>(20 + k));
+  constexpr std::size_t kWords[] = {20, 21, 22};  // of a pair's messages
+  runRanks(GetParam(), [&](const Rank& r) {
+    std::vector<std::vector<Message>> sent(static_cast<std::size_t>(r.nranks));
+    std::vector<std::vector<Message>> received(sent.size());
+    for (std::size_t peer = 0; peer < sent.size(); ++peer) {
+      for (const std::size_t words : kWords) {
+        sent[peer].emplace_back(message(r.rank, static_cast<int>(peer), static_cast<int>(words), words));
+        received[peer].emplace_back(words);
       }
     }
-    const auto at = [](int peer, int k) { return static_cast<std::size_t>(peer * kMessages + k); };
+    const auto send = [&](int peer) {
+      for (const Message& one : sent[static_cast<std::size_t>(peer)]) one.send(r, peer);
+    };
+    const auto receive = [&](int peer) {
+      for (const Message& one : received[static_cast<std::size_t>(peer)]) one.receive(r, peer);
+    };
     Group group;
     const bool receives_first = r.rank % 2 == 0;
     for (const bool receives : {receives_first, !receives_first}) {
       for (int i = 0; i < r.nranks; ++i) {
-        const int peer = receives ? (i * (r.nranks - 1) + r.rank) % r.nranks : r.nranks - 1 - i;
-        for (int k = 0; k < kMessages; ++k) {
-          if (receives)
-            received[at(peer, k)].receive(r, peer);
-          else
-            sent[at(peer, k)].send(r, peer);
-        }
+        if (receives)
+          receive((i * (r.nranks - 1) + r.rank) % r.nranks);
+        else
+          send(r.nranks - 1 - i);
       }
     }
     group.end();
     r.stream.synchronize();
-    for (int peer = 0; peer < r.nranks; ++peer) {
-      for (int k = 0; k < kMessages; ++k) {
-        EXPECT_EQ(received[at(peer, k)].words(), message(peer, r.rank, k, static_cast<std::size_t>(20 + k)))
-            << "message " << k << " from " << peer << " to " << r.rank;
+    for (std::size_t peer = 0; peer < received.size(); ++peer) {
+      for (const Message& one : received[peer]) {
+        const std::size_t words = one.words().size();
+        EXPECT_EQ(one.words(), message(static_cast<int>(peer), r.rank, static_cast<int>(words), words))
+            << words << " words from " << peer << " to " << r.rank;
       }
     }
   });
@@ -160,6 +163,7 @@ TEST_P(Transfers, UnequalAllGatherByBroadcasts) {
     std::vector<Buffer> outputs;
     const Buffer input(countOf(r.rank) * sizeof(std::int32_t));
     copyIn(input.at(), message(r.rank, 0, 0, countOf(r.rank)).data(), countOf(r.rank) * sizeof(std::int32_t));
+    outputs.reserve(static_cast<std::size_t>(r.nranks));
     for (int root = 0; root < r.nranks; ++root) outputs.emplace_back(countOf(root) * sizeof(std::int32_t));
     Group group;
     for (int root = 0; root < r.nranks; ++root) {

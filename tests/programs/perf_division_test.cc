@@ -13,6 +13,7 @@ namespace {
 
 std::vector<std::size_t> rowOf(const Traffic& traffic, int from, int nranks, std::size_t total) {
   std::vector<std::size_t> row;
+  row.reserve(static_cast<std::size_t>(nranks));
   for (int to = 0; to < nranks; ++to) row.push_back(traffic.bytes(from, to, nranks, total));
   return row;
 }
@@ -52,6 +53,7 @@ TEST(Traffic, LayoutsAddUp) {
 TEST(Split, Groups) {
   const auto groupsOf = [](const std::string& text, int processes) {
     std::vector<int> numbers;
+    numbers.reserve(static_cast<std::size_t>(processes));
     for (int process = 0; process < processes; ++process) {
       numbers.push_back(Split(text).placeOf(process, processes).number);
     }

@@ -11,9 +11,9 @@ namespace tutti::test {
 namespace {
 
 CommandResult run(const std::string& kind, bool checked) {
-  return runCommand(
-      {"tutti-run", "-n", "1", "--emulate-gpus", "1", "--no-prefix", TUTTI_TEST_DIR "/memory_errors", kind},
-      {{"TUTTI_EMULATED_MEMCHECK", checked ? "1" : "0"}});
+  return runCommand({"tutti-run", "-n", "1", "--emulate-gpus", "1", "--no-prefix",
+                     std::string(TUTTI_TEST_DIR) + "/memory_errors", kind},
+                    {{"TUTTI_EMULATED_MEMCHECK", checked ? "1" : "0"}});
 }
 
 struct Mistake {

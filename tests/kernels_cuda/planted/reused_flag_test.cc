@@ -14,6 +14,7 @@ namespace tutti::test {
 namespace {
 
 constexpr std::uint32_t kCount = 24;
+constexpr std::size_t kBytes = kCount * sizeof(std::uint32_t);
 constexpr LinkShape kShape{.lanes = 1, .slot_count = 2, .slot_bytes = 512, .packet_bytes = 4096};
 
 using Launch = cudaError_t (*)(const CudaCollectiveArgs&, cudaStream_t);
@@ -35,8 +36,8 @@ std::vector<std::uint32_t> lastResult(Launch launch) {
       makePlan(d, Layout::oneHost(2), kShape, {PlanOverride::Pick::automatic, PlanOverride::Form::packets});
   std::vector<std::uint32_t> last;
   for (std::uint32_t k = 1; k <= kOperations; ++k) {
-    PinnedMemory inputs[2] = {PinnedMemory(kCount * 4), PinnedMemory(kCount * 4)};
-    PinnedMemory outputs[2] = {PinnedMemory(kCount * 4), PinnedMemory(kCount * 4)};
+    PinnedMemory inputs[2] = {PinnedMemory(kBytes), PinnedMemory(kBytes)};
+    PinnedMemory outputs[2] = {PinnedMemory(kBytes), PinnedMemory(kBytes)};
     for (auto& input : inputs) std::fill_n(input.as<std::uint32_t>(), kCount, k);
     for (int r = 0; r < 2; ++r) {
       const auto i = static_cast<std::size_t>(r);
