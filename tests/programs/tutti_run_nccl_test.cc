@@ -73,8 +73,9 @@ TEST_F(TuttiRun, SaysWhatAProgramLoadsWhateverTheSearchPath) {
 }
 
 TEST_F(TuttiRun, SaysNothingOfProgramsThatLoadTutti) {
+  const std::string both = kOurs + ":" + kOther;
   for (const auto* const how_linked : {"plain", "runpath"}) {
-    expectTuttis(run(how_linked, {{"LD_LIBRARY_PATH", kOurs + ":" + kOther}}));
+    expectTuttis(run(how_linked, {{"LD_LIBRARY_PATH", both}}));
   }
 }
 

@@ -33,7 +33,7 @@ class AgreedIds : public testing::Test {
   }
 
   std::string writeSecret(const std::string& name, const std::string& text, mode_t mode = 0600) {
-    const std::string path = directory_.path() + "/" + name;
+    std::string path = directory_.path() + "/" + name;
     std::ofstream(path, std::ios::binary) << text;
     ::chmod(path.c_str(), mode);
     return path;

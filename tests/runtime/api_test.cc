@@ -37,7 +37,7 @@ TEST(Api, VersionAndTexts) {
 TEST_F(Single, ThereAreNoWindows) {
   void* memory = nullptr;
   check(ncclMemAlloc(&memory, 8192));
-  ncclWindow_t window = reinterpret_cast<ncclWindow_t>(1);
+  auto window = reinterpret_cast<ncclWindow_t>(1);
   const auto registerWindow = [&](void* at, std::size_t bytes, int flags) {
     return ncclCommWindowRegister(comm_.handle(), at, bytes, &window, flags);
   };
@@ -83,7 +83,7 @@ TEST(Api, Teams) {
 
 TEST(Api, InitArguments) {
   const ncclUniqueId id = test::newId();
-  ncclComm_t comm = reinterpret_cast<ncclComm_t>(1);
+  auto comm = reinterpret_cast<ncclComm_t>(1);
   EXPECT_REFUSED(ncclInvalidArgument, ncclCommInitRank(&comm, 0, id, 0), "nranks 0");
   EXPECT_EQ(comm, nullptr);
   EXPECT_REFUSED(ncclInvalidArgument, ncclCommInitRank(&comm, 1025, id, 0), "nranks 1025");

@@ -289,7 +289,7 @@ TEST(RedOps, EachRankScalesItsOwnContribution) {
   EXPECT_EQ(test::runRanks(4,
                            [](Comm& comm) {
                              for (const std::size_t count : {1U, 1000U, 200'000U}) {
-                               float scalar = static_cast<float>(1 << comm.rank());
+                               auto scalar = static_cast<float>(1 << comm.rank());
                                ncclRedOp_t op = ncclSum;
                                check(ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat,
                                                               ncclScalarHostImmediate, comm.handle()));

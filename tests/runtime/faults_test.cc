@@ -72,7 +72,7 @@ TEST(Faults, DifferentRootsOfASmallBroadcastAreFoundByBothRoots) {
     const auto errors = test::runRanks(3, [last](Comm& comm) {
       comm.barrier();
       std::this_thread::sleep_for(milliseconds(comm.rank() == last ? 50 : 0));
-      float value = static_cast<float>(comm.rank());
+      auto value = static_cast<float>(comm.rank());
       comm.broadcast(&value, &value, 1, ncclFloat32, comm.rank() == 2 ? 2 : 0);
     });
     for (const std::string& found : {errors[0], errors[2]}) {
@@ -194,16 +194,32 @@ ncclResult_t asyncErrorOf(const Comm& comm) {
   return state;
 }
 
-TEST(Faults, NothingIsReadFromAFailedRanksBuffersNorLeftThere) {
+/// Calls all-reduce until that fails, and overwrites its buffers then; "" or what was wrong.
+std::string allReduceUntilFailure(Comm& comm) {
   constexpr std::size_t kCount = 4 << 20;  // large enough to be lent, not copied
-  constexpr int kRounds = 25;
   constexpr int kMark = 0x5A5A5A5A;
+  std::vector<int> in(kCount, 5);
+  std::vector<int> out(kCount);
+  try {
+    for (;;) {
+      std::ranges::fill(out, 0);
+      comm.allReduce(in.data(), out.data(), kCount, ncclInt32, ncclSum);
+      if (std::ranges::count(out, 10) != std::ssize(out)) return "wrong values";
+    }
+  } catch (const Error&) {
+    std::ranges::fill(in, kMark);
+    std::ranges::fill(out, kMark);
+    std::this_thread::sleep_for(milliseconds(2));
+    return std::ranges::count(out, kMark) == std::ssize(out) ? "" : "written to after it had failed";
+  }
+}
+
+TEST(Faults, NothingIsReadFromAFailedRanksBuffersNorLeftThere) {
+  constexpr int kRounds = 25;
   for (int round = 0; round < kRounds; ++round) {
     const ncclUniqueId id = test::newId();
     const auto errors = test::runThreads(2, [&](int rank) {
       Comm comm(2, id, rank);
-      std::vector<int> in(kCount, 5);
-      std::vector<int> out(kCount);
       std::thread aborter;
       if (rank == 1) {
         aborter = std::thread([handle = comm.handle(), round] {
@@ -211,22 +227,7 @@ TEST(Faults, NothingIsReadFromAFailedRanksBuffersNorLeftThere) {
           EXPECT_EQ(ncclCommAbort(handle), ncclSuccess);
         });
       }
-      std::string problem;
-      try {
-        for (;;) {
-          std::ranges::fill(out, 0);
-          comm.allReduce(in.data(), out.data(), kCount, ncclInt32, ncclSum);
-          if (std::ranges::count(out, 10) != std::ssize(out)) {
-            problem = "wrong values";
-            break;
-          }
-        }
-      } catch (const Error&) {
-        std::ranges::fill(in, kMark);
-        std::ranges::fill(out, kMark);
-        std::this_thread::sleep_for(milliseconds(2));
-        if (std::ranges::count(out, kMark) != std::ssize(out)) problem = "written to after it had failed";
-      }
+      const std::string problem = allReduceUntilFailure(comm);
       if (aborter.joinable()) {
         aborter.join();
         comm.take();

@@ -25,6 +25,7 @@ std::vector<Comm> initAll(int nranks) {
   std::vector<ncclComm_t> handles(static_cast<std::size_t>(nranks));
   check(ncclCommInitAll(handles.data(), nranks, nullptr));
   std::vector<Comm> comms;
+  comms.reserve(handles.size());
   for (const ncclComm_t handle : handles) comms.emplace_back(handle);
   return comms;
 }
@@ -58,7 +59,7 @@ TEST(Groups, ARefusedCallFailsTheGroupAndNothingIsLaunched) {
   EXPECT_EQ(ncclAllReduce(&in, &out, 1, ncclFloat, ncclSum, comm.handle(), nullptr), ncclSuccess);
   EXPECT_EQ(ncclBroadcast(&in, &out, 1, ncclFloat, 5, comm.handle(), nullptr), ncclInvalidArgument);
   EXPECT_EQ(ncclAllReduce(&in, &out, 1, ncclFloat, ncclSum, nullptr, nullptr), ncclInvalidArgument);
-  ncclComm_t other = reinterpret_cast<ncclComm_t>(1);
+  auto other = reinterpret_cast<ncclComm_t>(1);
   EXPECT_EQ(ncclCommInitRank(&other, 1, test::newId(), 0), ncclSuccess);
   EXPECT_EQ(ncclGroupEnd(), ncclInvalidArgument);
   EXPECT_SAYS("root 5 is not");  // the first of the two
@@ -138,7 +139,7 @@ TEST(Groups, SeveralCommunicatorsOfSeveralThreads) {
       std::vector<std::int32_t> data[3];
       Group group;
       for (int c = 0; c < 3; ++c) {
-        data[c].assign(static_cast<std::size_t>(1 + round * 700), 1 + c);
+        data[c].assign(1 + static_cast<std::size_t>(round) * 700, 1 + c);
         comms[c].allReduce(data[c].data(), data[c].data(), data[c].size(), ncclSum);
       }
       group.end();

@@ -18,7 +18,6 @@ namespace tutti {
 namespace {
 
 using std::chrono::seconds;
-using test::freePort;
 using Environment = std::map<std::string, std::string>;
 
 struct Names {

@@ -18,29 +18,26 @@ void requireEqual(const std::vector<std::int32_t>& got, const std::vector<std::i
   if (got != expected) throw std::runtime_error("wrong data");
 }
 
-TEST(Personalized, EveryTypeCountAndRoot) {
-  for (const int nranks : {1, 2, 3, 5}) {
-    EXPECT_EQ(
-        test::runRanks(
-            nranks,
-            [](Comm& comm) {
-              std::uint64_t seed = 0;
-              for (const Collective collective : kAll) {
-                for (int type = 0; type < kDataTypeCount; ++type) {
-                  for (const std::uint64_t count : {0, 1, 5, 333, 70'001}) {
-                    ++seed;
-                    const Descriptor d{.collective = collective,
-                                       .type = static_cast<DataType>(type),
-                                       .root = hasRoot(collective) ? static_cast<int>(seed) % comm.size() : 0,
-                                       .count = count};
-                    test::checkOperation(comm, d, seed, {.in_place = seed % 2 == 0, .shift = seed % 16});
-                  }
-                }
-              }
-            }),
-        test::noErrors(nranks))
-        << nranks;
+/// Root after root, every other one in place.
+void checkEveryTypeAndCount(Comm& comm) {
+  std::uint64_t seed = 0;
+  for (const Collective collective : kAll) {
+    for (int type = 0; type < kDataTypeCount; ++type) {
+      for (const std::uint64_t count : {0, 1, 5, 333, 70'001}) {
+        ++seed;
+        const Descriptor d{.collective = collective,
+                           .type = static_cast<DataType>(type),
+                           .root = hasRoot(collective) ? static_cast<int>(seed) % comm.size() : 0,
+                           .count = count};
+        test::checkOperation(comm, d, seed, {.in_place = seed % 2 == 0, .shift = seed % 16});
+      }
+    }
   }
+}
+
+TEST(Personalized, EveryTypeCountAndRoot) {
+  for (const int nranks : {1, 2, 3, 5})
+    EXPECT_EQ(test::runRanks(nranks, checkEveryTypeAndCount), test::noErrors(nranks)) << nranks;
 }
 
 TEST(Personalized, MoreRanksThanAMeshOfReductionsHas) {

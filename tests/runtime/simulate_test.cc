@@ -40,7 +40,7 @@ class Simulate : public testing::Test {
 };
 
 TEST_F(Simulate, NothingIsCarriedOut) {
-  ncclComm_t joining = reinterpret_cast<ncclComm_t>(1);
+  auto joining = reinterpret_cast<ncclComm_t>(1);
   EXPECT_GT(estimate([&] {
               allReduce(100);
               comms_[0].send(in_.data(), 100, 1);

@@ -71,12 +71,12 @@ TEST_F(SplitGroups, InTheBackgroundTheParentIsFinalizedAfterTheSplit) {
     EXPECT_EQ(ncclCommSplit(comms_[r], 0, 0, &children_[r], nullptr), ncclSuccess);
   }
   ASSERT_EQ(ncclGroupEnd(), ncclInProgress) << test::lastError();
-  for (int r = 0; r < 2; ++r) {
-    EXPECT_EQ(settledStateOf(comms_[r]), ncclSuccess) << test::lastError();
+  for (const ncclComm_t comm : comms_) {
+    EXPECT_EQ(settledStateOf(comm), ncclSuccess) << test::lastError();
     float value = 0;
-    EXPECT_REFUSED(ncclInvalidUsage, ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comms_[r], nullptr),
+    EXPECT_REFUSED(ncclInvalidUsage, ncclAllReduce(&value, &value, 1, ncclFloat, ncclSum, comm, nullptr),
                    "after ncclCommFinalize");
-    check(ncclCommDestroy(comms_[r]));
+    check(ncclCommDestroy(comm));
   }
   checkAndDestroy(children_);
 }

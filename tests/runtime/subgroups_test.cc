@@ -68,14 +68,14 @@ std::vector<int> expectedMembers(const std::vector<Wish>& wishes, int rank) {
 
 void splitAndCheck(Comm& parent, const std::vector<Wish>& wishes) {
   const Wish wish = wishes[static_cast<std::size_t>(parent.rank())];
-  ncclComm_t child = reinterpret_cast<ncclComm_t>(1);
+  auto child = reinterpret_cast<ncclComm_t>(1);
   check(ncclCommSplit(parent.handle(), wish.color, wish.key, &child, nullptr));
   if (wish.color == NCCL_SPLIT_NOCOLOR) return require(child == nullptr, "a child without a colour");
   const std::vector<int> expected = expectedMembers(wishes, parent.rank());
   const std::vector<int> members = membersOf(child, parent.rank());
   require(members == expected, "wrong members");
   require(members[static_cast<std::size_t>(rankOf(child))] == parent.rank(), "wrong rank");
-  float sum = static_cast<float>(parent.rank() + 1);
+  auto sum = static_cast<float>(parent.rank() + 1);
   check(ncclAllReduce(&sum, &sum, 1, ncclFloat, ncclSum, child, nullptr));
   require(sum == static_cast<float>(std::accumulate(expected.begin(), expected.end(), 0) +
                                     static_cast<int>(expected.size())),

@@ -207,6 +207,7 @@ class Seats : public testing::Test {
  protected:
   Cluster::HostShape seats(const std::vector<PeerInfo>& peers) const {
     std::vector<int> ranks;
+    ranks.reserve(peers.size());
     for (const PeerInfo& peer : peers) ranks.push_back(peer.rank);
     return seatsOf(topology_, ranks, peers);
   }

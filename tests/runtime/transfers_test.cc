@@ -86,6 +86,8 @@ TEST(Transfers, AllToAllOfAllRanksInOneThread) {
     check(ncclCommInitAll(handles.data(), nranks, nullptr));
     std::vector<Comm> comms;
     std::vector<Comm*> pointers;
+    comms.reserve(handles.size());
+    pointers.reserve(handles.size());
     for (const ncclComm_t handle : handles) comms.emplace_back(handle);
     for (Comm& comm : comms) pointers.push_back(&comm);
     for (std::uint64_t seed = 1; seed <= 5; ++seed) allToAllV(pointers, seed);
