@@ -45,7 +45,7 @@ RdmaFacts goodRdma() {
 
 LimitFacts goodLimits() {
   LimitFacts facts{.locked_need = 16 * kMiB, .open_files = 65536, .most_open_files = 65536};
-  facts.free_bytes = facts.system_free_bytes = 64 * 1024 * kMiB;
+  facts.free_bytes = facts.system_free_bytes = 64L * 1024 * kMiB;
   return facts;
 }
 

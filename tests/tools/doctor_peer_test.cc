@@ -72,11 +72,11 @@ json meet(const Namespaces& hosts, int expected_status, const Namespaces::Enviro
 /// The finding about one direction of TCP; of a level, where there are several.
 json direction(const json& document, const std::string& from, const std::string& to,
                const std::string& level = "") {
+  const std::string check = from + " -> " + to;
   for (const json& finding : document.value("findings", json::array())) {
-    if (finding.at("check") == from + " -> " + to && (level.empty() || finding.at("level") == level))
-      return finding;
+    if (finding.at("check") == check && (level.empty() || finding.at("level") == level)) return finding;
   }
-  ADD_FAILURE() << from << " -> " << to << " is not in " << document;
+  ADD_FAILURE() << check << " is not in " << document;
   return {{"level", ""}, {"seen", ""}, {"todo", ""}};
 }
 

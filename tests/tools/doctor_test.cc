@@ -42,7 +42,7 @@ TEST(Doctor, LooksAtThisHostAndSaysTheSameBothWays) {
   for (const json& finding : document.at("findings")) {
     EXPECT_NE(text.out.find(finding.at("check").get<std::string>()), std::string::npos) << finding;
     const bool is_bad = finding.at("level") == "warning" || finding.at("level") == "failure";
-    EXPECT_TRUE(!is_bad || finding.at("todo") != "") << finding;
+    EXPECT_TRUE(!is_bad || !finding.at("todo").get<std::string>().empty()) << finding;
   }
   for (const char* check : {"environment", "interface", "locked memory", "free memory", "shared memory"})
     EXPECT_EQ(about(document, check).size(), 1U) << check;
@@ -94,7 +94,7 @@ TEST(Doctor, AReportThatIsLostIsAnError) {
 TEST(Doctor, WhoCannotTakePartSaysSoInADocumentToo) {
   for (const std::string& task : {std::string("--listen"), std::string("--peer=10.0.0.1")}) {
     std::vector<std::string> command{"tutti-doctor", task, "--json"};
-    if (task != "--listen") command.push_back("--token=62b246136d47bf2e0a77feaf");
+    if (task != "--listen") command.emplace_back("--token=62b246136d47bf2e0a77feaf");
     const CommandResult result = runCommand(command, {{"NCCL_SOCKET_IFNAME", "=nowhere7"}});
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_NE(about(parsed(result), "this host").dump().find("nowhere7"), std::string::npos) << result.out;

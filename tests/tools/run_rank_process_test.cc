@@ -43,7 +43,8 @@ TEST(RankProcess, NoProgramRunsBeforeItsEndIsWatched) {
 
 TEST(RankProcess, WhatCannotRunIsToldNevertheless) {
   const ProcessSetup setup;
-  EXPECT_THROW(RankProcess(planOf("/no/such/program"), setup, 0, [](int) {}), NotRunnable);
+  const auto ignore = [](int) {};
+  EXPECT_THROW(RankProcess(planOf("/no/such/program"), setup, 0, ignore), NotRunnable);
 }
 
 }  // namespace

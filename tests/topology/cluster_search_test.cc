@@ -258,6 +258,7 @@ TEST(ClusterSearch, AllRanksFindTheSame) {
   };
   auto here = found();
   std::vector<std::future<decltype(here)>> there;
+  there.reserve(3);
   for (int i = 0; i < 3; ++i) there.push_back(std::async(std::launch::async, found));
   for (auto& result : there) EXPECT_EQ(result.get(), here);
 }

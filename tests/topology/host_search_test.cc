@@ -228,6 +228,7 @@ Topology randomHost(std::mt19937& random, int gpus) {
   const PciLink links[] = {test::kGen3x16, test::kGen4x16, {.gtransfers_per_s = 8, .width = 8}};
   const auto link = [&] { return links[pick(0, 2)]; };
   std::vector<int> seats;
+  seats.reserve(static_cast<std::size_t>(gpus));
   std::vector<int> bridges;
   const bool is_intel = pick(0, 1) == 1;
   for (int socket = 0; socket < 2; ++socket) {
@@ -300,6 +301,7 @@ TEST(HostSearch, AllRanksFindTheSame) {
   const std::vector<int> gpus = topology.all(TopologyKind::gpu);
   const ChannelGraph here = search(topology, gpus, 2);
   std::vector<std::future<ChannelGraph>> there;
+  there.reserve(4);
   for (int i = 0; i < 4; ++i) {
     there.push_back(std::async(std::launch::async, [&] { return search(topology, gpus, 2); }));
   }

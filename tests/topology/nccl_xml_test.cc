@@ -104,7 +104,7 @@ TEST(NcclXml, ClassesStandForWhatIsNotTold) {
             (std::vector<std::string>{"line 8: 0000:10:1a.0: class 0x010802 is no GPU, no NIC and no bridge",
                                       "line 7: a NIC without a speed: taken as 10 Gbit/s"}));
   const std::string nics =
-      "<pci busid=\"01:00.0\" class=\"0x020000\"/><pci busid=\"02:00.0\" class=\"0x020000\"/>";
+      R"(<pci busid="01:00.0" class="0x020000"/><pci busid="02:00.0" class="0x020000"/>)";
   EXPECT_EQ(read(system(nics)).remarks,
             std::vector<std::string>{
                 "line 3: 2 NICs without a speed, this one the first: each taken as 10 Gbit/s"});

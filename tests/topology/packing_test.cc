@@ -94,7 +94,31 @@ ChannelProblem randomProblem(std::mt19937& random, int places, RouteForm form) {
   return problem;
 }
 
-/// What every route uses, by the definition of the forms.
+/// What the route through these ranks, in this order, uses, by the definition of the forms.
+std::vector<int> usesOf(const ChannelProblem& problem, const std::vector<int>& order, std::size_t in,
+                        std::size_t out) {
+  std::vector<int> uses(problem.links.size());
+  const auto take = [&uses](const Leg& leg) {
+    for (const LinkUse& use : leg.links) uses[at(use.link)] += use.tenths;
+  };
+  const std::size_t n = order.size();
+  for (std::size_t i = 0; i + 1 < n; ++i) {
+    take(problem.leg(at(order[i]), at(order[i + 1])));
+    if (isBothWays(problem.form)) take(problem.leg(at(order[i + 1]), at(order[i])));
+  }
+  if (problem.form == RouteForm::ring) take(problem.leg(at(order[n - 1]), at(order[0])));
+  if (problem.form == RouteForm::ported_ring) {
+    take(problem.legIn(in, at(order[0])));
+    take(problem.legOut(out, at(order[n - 1])));
+  }
+  if (problem.form == RouteForm::ported_chain) {
+    take(problem.legIn(in, at(order[0])));
+    take(problem.legOut(in, at(order[0])));
+  }
+  return uses;
+}
+
+/// What every route uses.
 std::vector<std::vector<int>> allUses(const ChannelProblem& problem, bool crosses) {
   std::vector<std::vector<int>> found;
   std::vector<int> order(problem.count());
@@ -104,25 +128,7 @@ std::vector<std::vector<int>> allUses(const ChannelProblem& problem, bool crosse
     for (std::size_t in = 0; in < ports; ++in) {
       for (std::size_t out = 0; out < ports; ++out) {
         if (in != out && (!crosses || isBothWays(problem.form))) continue;
-        std::vector<int> uses(problem.links.size());
-        const auto take = [&uses](const Leg& leg) {
-          for (const LinkUse& use : leg.links) uses[at(use.link)] += use.tenths;
-        };
-        const std::size_t n = order.size();
-        for (std::size_t i = 0; i + 1 < n; ++i) {
-          take(problem.leg(at(order[i]), at(order[i + 1])));
-          if (isBothWays(problem.form)) take(problem.leg(at(order[i + 1]), at(order[i])));
-        }
-        if (problem.form == RouteForm::ring) take(problem.leg(at(order[n - 1]), at(order[0])));
-        if (problem.form == RouteForm::ported_ring) {
-          take(problem.legIn(in, at(order[0])));
-          take(problem.legOut(out, at(order[n - 1])));
-        }
-        if (problem.form == RouteForm::ported_chain) {
-          take(problem.legIn(in, at(order[0])));
-          take(problem.legOut(in, at(order[0])));
-        }
-        found.push_back(uses);
+        found.push_back(usesOf(problem, order, in, out));
       }
     }
   } while (std::ranges::next_permutation(order).found);

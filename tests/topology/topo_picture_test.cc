@@ -169,6 +169,7 @@ TEST(TopoPicture, DrawsEveryRingOnceWithAStopPerRank) {
 
 TEST(TopoPicture, ShowsOneOfManyEqualHosts) {
   std::vector<NamedHost> hosts;
+  hosts.reserve(40);
   for (int i = 0; i < 40; ++i) hosts.push_back({"node" + std::to_string(i), test::pcieOnly4()});
   pugi::xml_document document;
   ASSERT_TRUE(document.load_string(svgPicture(makeMachine(std::move(hosts))).c_str()));

@@ -222,8 +222,8 @@ TEST(Topo, RefusesInWords) {
 
 TEST(Topo, TellsHowMuchOfAFileItIgnores) {
   const ScratchDirectory scratch;
-  const std::string path = scratch.write(
-      "odd\x1b[31m.xml", "<system version=\"1\"><cpu numaid=\"0\"><disk/><fan/></cpu></system>");
+  const std::string path =
+      scratch.write("odd\x1b[31m.xml", R"(<system version="1"><cpu numaid="0"><disk/><fan/></cpu></system>)");
   const CommandResult shown = topo({"--input", path});
   EXPECT_EQ(shown.exit_code, 0) << shown.err;
   EXPECT_NE(shown.err.find("tutti-topo: 2 remarks on "), std::string::npos) << shown.err;

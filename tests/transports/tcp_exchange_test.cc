@@ -52,22 +52,24 @@ TEST(TcpExchange, LazyCreditsSuffice) {
   }
 }
 
+/// In an order without a circle of waits: every pair of three ranks by itself, on both lanes.
+void talkOnTwoLanes(TcpNetwork& network, int self) {
+  Inside inside(network);
+  for (const auto& [a, b] : {std::pair{0, 1}, std::pair{0, 2}, std::pair{1, 2}}) {
+    if (self != a && self != b) continue;
+    for (std::uint32_t lane = 0; lane < 2; ++lane) {
+      const Talk talk{.seed = lane, .messages = 300, .max_bytes = 4096, .lane = lane};
+      test::Conversation(network, self, self == a ? b : a, talk).run();
+    }
+  }
+}
+
 TEST(TcpExchange, ThreeRanksTwoLanes) {
   const NetworkOptions options{.lanes = 2, .slot_count = 4, .slot_bytes = 4096};
   const Cluster cluster = makeCluster({options, options, options});
   std::atomic<int> arrived{0};
   const auto rank = [&](int self) {
-    {
-      Inside inside(cluster[self]);
-      // In an order without a circle of waits: every pair by itself, on both lanes.
-      for (const auto& [a, b] : {std::pair{0, 1}, std::pair{0, 2}, std::pair{1, 2}}) {
-        if (self != a && self != b) continue;
-        for (std::uint32_t lane = 0; lane < 2; ++lane) {
-          const Talk talk{.seed = lane, .messages = 300, .max_bytes = 4096, .lane = lane};
-          test::Conversation(cluster[self], self, self == a ? b : a, talk).run();
-        }
-      }
-    }
+    talkOnTwoLanes(cluster[self], self);
     ++arrived;
     test::serveUntil(cluster[self], arrived, 3);
     EXPECT_TRUE(cluster[self].drain(Clock::now() + seconds(20)));

@@ -27,6 +27,7 @@ class VerbsCluster {
     Fabric& fabric = Fabric::fresh();
     for (int rank = 0; rank < ranks; ++rank) {
       std::vector<VerbsPort> own;
+      own.reserve(index(ports));
       for (int port = 0; port < ports; ++port) {
         own.push_back(fabric.makePort(fmt::format("r{}p{}", rank, port),
                                       fmt::format("10.0.{}.{}", port, rank + 1), is_ethernet));
