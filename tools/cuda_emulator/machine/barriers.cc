@@ -31,7 +31,7 @@ std::size_t Barriers::arrive(CudaThread& thread, const Arrival& arrival) {
     barrier.population += arrival.predicate ? 1 : 0;
   }
   if (arrival.op != BarrierOp::Arrive) barrier.waiting.push_back(&thread);
-  return 2 * arrival.id + completed_[arrival.id] % 2;
+  return u64{2} * arrival.id + completed_[arrival.id] % 2;
 }
 
 u32 Barriers::result(const Barrier& barrier) {

@@ -53,6 +53,7 @@ void __cudaUnregisterFatBinary(void** handle) {
   registered().binaries.erase(handle);
 }
 
+// NOLINTNEXTLINE(readability-function-size): CUDA's arguments
 void __cudaRegisterFunction(void** handle, const char* host, char* /*device*/, const char* name,
                             int /*thread_limit*/, uint3* /*thread*/, uint3* /*block*/, dim3* /*block_size*/,
                             dim3* /*grid_size*/, int* /*warp_size*/) {
