@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
+#include <tuple>
 #include <unordered_set>
 
 namespace tutti {
@@ -88,6 +90,23 @@ bool Topology::isNumaTold(int node) const {
     if (nodes[at(node)].is_guessed) return false;
   }
   return true;
+}
+
+std::vector<int> Topology::orderByName() const {
+  const auto nameOf = [this](int index) {
+    const TopologyNode& node = nodes[static_cast<std::size_t>(index)];
+    const bool is_on_card = node.kind == TopologyKind::net && node.parent != kNoNode;
+    const TopologyNode& device = is_on_card ? nodes[static_cast<std::size_t>(node.parent)] : node;
+    return std::tuple<bool, const int&, const std::string&, const std::string&, const int&>(
+        node.kind == TopologyKind::nvswitch, node.cpu.numa, device.bus_id, node.net.name, node.net.port);
+  };
+  std::vector<int> sorted(nodes.size());
+  std::iota(sorted.begin(), sorted.end(), 0);
+  std::ranges::stable_sort(sorted, {}, nameOf);
+  std::vector<int> order(nodes.size());
+  for (std::size_t i = 0; i < sorted.size(); ++i)
+    order[static_cast<std::size_t>(sorted[i])] = static_cast<int>(i);
+  return order;
 }
 
 std::string Topology::label(int node) const {

@@ -126,6 +126,9 @@ struct Topology {
   int numaOf(int node) const;
   /// Somebody told numaOf(node): it is no guess.
   bool isNumaTold(int node) const;
+  /// By node, its place among all when they are ordered by what they are called on the host: NUMA node, bus
+  /// id, port. What is chosen by it does not depend on the order in which somebody listed them.
+  std::vector<int> orderByName() const;
   /// "GPU 3 (0000:3b:00.0)", "NUMA node 1", "mlx5_0:1".
   std::string label(int node) const;
 

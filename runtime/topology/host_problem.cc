@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
+#include <utility>
 
 #include "runtime/topology/legs.h"
 
@@ -68,6 +69,21 @@ HostProblem placesOf(const TopologyPaths& paths, const std::vector<int>& seats, 
     host.seats[it->second].push_back(static_cast<int>(seat));
   }
   return host;
+}
+
+void sortPlaces(HostProblem& host, const Topology& topology) {
+  const std::vector<int> order = topology.orderByName();
+  const auto byName = [&order](int node) { return order[static_cast<std::size_t>(node)]; };
+  std::ranges::sort(host.problem.ports, {}, byName);
+  std::vector<std::pair<int, std::vector<int>>> places;
+  places.reserve(host.seats.size());
+  for (std::size_t i = 0; i < host.seats.size(); ++i)
+    places.emplace_back(host.problem.places[i], std::move(host.seats[i]));
+  std::ranges::sort(places, {}, [&](const auto& place) { return byName(place.first); });
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    host.problem.places[i] = places[i].first;
+    host.seats[i] = std::move(places[i].second);
+  }
 }
 
 void addLegs(HostProblem& host, const TopologyPaths& paths, const SearchRules& rules) {

@@ -17,6 +17,10 @@ struct HostProblem {
 /// Form, places and ports only.
 HostProblem placesOf(const TopologyPaths& paths, const std::vector<int>& seats, RouteForm form);
 
+/// In the order of their names on the host: where the search is cut short, what it has found depends on the
+/// order, which must not be that in which somebody listed the nodes.
+void sortPlaces(HostProblem& host, const Topology& topology);
+
 /// Adds the legs, of which there are as many as pairs of places and ports, and the links that some leg uses.
 void addLegs(HostProblem& host, const TopologyPaths& paths, const SearchRules& rules);
 

@@ -187,6 +187,7 @@ ChannelGraph searchHost(const TopologyPaths& paths, const std::vector<int>& seat
   const bool is_too_large =
       host.seats.size() > kMostSearchedPlaces || host.problem.ports.size() > kMostSearchedPorts;
   if (is_too_large || seats.empty()) return lastResort(host, paths, seats, pattern, rules);
+  sortPlaces(host, paths.topology());
   addLegs(host, paths, rules);
   // Ranks in host memory have one thread: one channel.
   const bool has_gpus = paths.topology().nodes[at(seats.front())].kind == TopologyKind::gpu;
@@ -197,6 +198,8 @@ ChannelGraph searchHost(const TopologyPaths& paths, const std::vector<int>& seat
   for (const int index : found->packing.routes) {
     const Route& route = found->routes.routes[at(index)];
     HostChannel channel{.order = seatsInOrder(host, route.order)};
+    // A ring that stays inside begins nowhere: people look for the first seat.
+    if (form == RouteForm::ring) std::ranges::rotate(channel.order, std::ranges::find(channel.order, 0));
     if (has_ports) {
       channel.net_in = host.problem.ports[at(route.in)];
       channel.net_out = host.problem.ports[at(route.out)];

@@ -65,7 +65,7 @@ std::vector<Edge> undirectedEdges(const Topology& topology) {
   return edges;
 }
 
-/// Ordered by their ends; NVLinks between the same ends are one.
+/// Ordered by the names of their ends; NVLinks between the same ends are one.
 std::vector<Edge> edgesOf(const Topology& topology) {
   std::vector<Edge> edges = undirectedEdges(topology);
   std::map<std::pair<int, int>, std::map<Edge::Kind, double>> links;
@@ -76,9 +76,9 @@ std::vector<Edge> edgesOf(const Topology& topology) {
   for (const auto& [ends, kinds] : links) {
     for (const auto& [kind, gbytes] : kinds) edges.push_back({ends.first, ends.second, kind, gbytes});
   }
-  std::stable_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) {
-    return std::pair(a.from, a.to) < std::pair(b.from, b.to);
-  });
+  const std::vector<int> order = topology.orderByName();
+  std::ranges::stable_sort(
+      edges, {}, [&order](const Edge& edge) { return std::pair(order[at(edge.from)], order[at(edge.to)]); });
   return edges;
 }
 
@@ -283,7 +283,7 @@ std::vector<int> Search::alongTree(int node, int above, bool is_up) const {
 
 int Search::edgeBetween(int from, int to) const {
   const std::vector<int>& edges = leaving_[at(from)];
-  return *std::ranges::lower_bound(edges, to, {}, [this](int edge) { return edges_[at(edge)].to; });
+  return *std::ranges::find(edges, to, [this](int edge) { return edges_[at(edge)].to; });
 }
 
 void Search::add(int target, PathClass path_class, std::vector<int> edges) {

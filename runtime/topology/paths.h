@@ -27,7 +27,7 @@ struct Path {
 };
 
 /// Paths between all of a host's nodes. Among paths the better class wins, then the wider, then the shorter,
-/// then the one whose nodes come first: a function of the topology alone.
+/// then the one whose nodes come first by name: a function of the topology alone, however it was listed.
 ///
 /// CPUs and PCI switches pass on everything, NVSwitches NVLink. A GPU passes on nothing but, between two GPUs
 /// that it has NVLinks to, NVLink (NVB). A NIC and its port are one place. No path is PXN: nothing in Tutti

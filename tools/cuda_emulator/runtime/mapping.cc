@@ -62,7 +62,8 @@ Mapping::~Mapping() {
     return;
   }
   // The pages go, the addresses are never used again.
-  ::mmap(base_, reserved_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  static_cast<void>(::mmap(base_, reserved_bytes_, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
 }
 
 }  // namespace tutti::emulator
