@@ -199,7 +199,8 @@ ChannelGraph searchHost(const TopologyPaths& paths, const std::vector<int>& seat
     const Route& route = found->routes.routes[at(index)];
     HostChannel channel{.order = seatsInOrder(host, route.order)};
     // A ring that stays inside begins nowhere: people look for the first seat.
-    if (form == RouteForm::ring) std::ranges::rotate(channel.order, std::ranges::find(channel.order, 0));
+    std::vector<int>& order = channel.order;
+    if (form == RouteForm::ring) std::rotate(order.begin(), std::ranges::find(order, 0), order.end());
     if (has_ports) {
       channel.net_in = host.problem.ports[at(route.in)];
       channel.net_out = host.problem.ports[at(route.out)];

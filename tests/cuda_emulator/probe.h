@@ -26,8 +26,10 @@ void runKernel(const Module& module, const std::string& name, const LaunchShape&
   std::vector<std::byte> packed(kernel->argumentBytes());
   [[maybe_unused]] std::size_t i = 0;
   [[maybe_unused]] const auto pack = [&]<class Argument>(const Argument& argument) {
-    ASSERT_EQ(kernel->parameters()[i].bytes, sizeof(Argument)) << name;
-    std::memcpy(packed.data() + kernel->parameters()[i++].offset, &argument, sizeof(Argument));
+    constexpr std::size_t kArgumentBytes =
+        sizeof(Argument);  // NOLINT(bugprone-sizeof-expression): pointers, too
+    ASSERT_EQ(kernel->parameters()[i].bytes, kArgumentBytes) << name;
+    std::memcpy(packed.data() + kernel->parameters()[i++].offset, &argument, kArgumentBytes);
   };
   (pack(arguments), ...);
   kernel->run(shape, packed.data());

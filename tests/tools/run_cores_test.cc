@@ -48,6 +48,13 @@ class RunCores : public testing::Test {
   std::vector<int> cpus_;
 };
 
+TEST(RunCoresByDefault, RanksInHostMemoryStayAtTheirNode) {
+  EXPECT_EQ(bindByDefault(DeviceChoice::automatic, false), BindTo::numa);
+  EXPECT_EQ(bindByDefault(DeviceChoice::automatic, true), BindTo::none);
+  EXPECT_EQ(bindByDefault(DeviceChoice::host, true), BindTo::numa);
+  EXPECT_EQ(bindByDefault(DeviceChoice::cuda, false), BindTo::none);
+}
+
 TEST_F(RunCores, NeighboursShareCachesAndThenNodes) {
   addTwoNodes();
   EXPECT_EQ(coresOf(BindTo::core, 8), (Sets{{0}, {4}, {2}, {6}, {1}, {5}, {3}, {7}}));

@@ -57,6 +57,7 @@ CpuPlace placeOfCpu(int number, const fs::path& system) {
 /// Equal parts of ranks for parts of the machine: rank r of n gets part r * parts / n.
 std::vector<std::vector<int>> inBlocks(const std::vector<std::vector<int>>& parts, int ranks) {
   std::vector<std::vector<int>> result;
+  result.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
     result.push_back(parts[static_cast<std::size_t>(rank) * parts.size() / static_cast<std::size_t>(ranks)]);
   }
@@ -64,6 +65,11 @@ std::vector<std::vector<int>> inBlocks(const std::vector<std::vector<int>>& part
 }
 
 }  // namespace
+
+BindTo bindByDefault(DeviceChoice device, bool has_gpus) {
+  const bool is_on_host = device == DeviceChoice::host || (device == DeviceChoice::automatic && !has_gpus);
+  return is_on_host ? BindTo::numa : BindTo::none;
+}
 
 std::vector<std::vector<int>> coresOfRanks(BindTo to, int ranks, const std::vector<int>& cpus,
                                            const fs::path& system) {

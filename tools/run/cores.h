@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/settings.h"
+
 namespace tutti::run {
 
 /// What a rank is bound to.
@@ -12,7 +14,12 @@ enum class BindTo {
   core,   ///< one of its own, as far as there are enough
   cache,  ///< those that share a last-level cache
   numa,   ///< those of a NUMA node
+  none,   ///< all that there are
 };
+
+/// Where nobody says it. Ranks in host memory stay at the NUMA node where their memory is; ranks on GPUs are
+/// left where they are: which GPU a rank will take, and so which node is near, is not known here.
+BindTo bindByDefault(DeviceChoice device, bool has_gpus);
 
 /// For each rank the CPUs that it is bound to. Ranks that follow each other share caches and NUMA nodes as
 /// far as they go: cores are taken cache by cache, the second threads of cores after all first ones; larger

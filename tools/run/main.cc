@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <string>
 
 #include "runtime/core/cpu_affinity.h"
@@ -41,6 +42,12 @@ void prepareEmulation(const std::string& program, int gpus) {
   emulateGpus(gpus);
 }
 
+BindTo bindingOf(const Options& options) {
+  if (options.bind) return *options.bind;
+  const bool has_gpus = options.emulated_gpus || std::filesystem::exists("/dev/nvidiactl");
+  return bindByDefault(readSettings(Environment::ofProcess()).device, has_gpus);
+}
+
 int launch(const Options& options) {
   LaunchPlan plan{.path = findProgram(options.command.front()),
                   .arguments = options.command,
@@ -48,11 +55,11 @@ int launch(const Options& options) {
                   .hosts = options.hosts,
                   .id_file = {},
                   .cores = {}};
-  if (options.bind) {
+  if (const BindTo to = bindingOf(options); to != BindTo::none) {
     const auto cores = allowedCpus();
-    if (cores.empty()) throw systemError("sched_getaffinity");
-    plan.cores = coresOfRanks(*options.bind, options.ranks, cores);
-    if (options.bind == BindTo::core && static_cast<std::size_t>(options.ranks) > cores.size()) {
+    if (cores.empty() && options.bind) throw systemError("sched_getaffinity");
+    if (!cores.empty()) plan.cores = coresOfRanks(to, options.ranks, cores);
+    if (to == BindTo::core && static_cast<std::size_t>(options.ranks) > cores.size()) {
       fmt::print(stderr, "tutti-run: --bind: {} ranks share {} core{}\n", options.ranks, cores.size(),
                  cores.size() == 1 ? "" : "s");
     }

@@ -39,7 +39,11 @@ constexpr const char* kDetails =
     "other\n"
     "are near, and the second threads of cores last. --bind=cache and --bind=numa give each rank all cores "
     "of a\n"
-    "last-level cache or NUMA node, in blocks of ranks. Only cores that tutti-run itself may use.\n\n"
+    "last-level cache or NUMA node, in blocks of ranks. Only cores that tutti-run itself may use. Ranks in "
+    "host\n"
+    "memory (TUTTI_DEVICE=host, or a machine without GPUs) get --bind=numa unless something else is said, "
+    "ranks on\n"
+    "GPUs nothing; --bind=none leaves all to the scheduler.\n\n"
     "Emulated GPUs: G on each host, whether the machine has any or not; the CPU runs the kernels, slowly.\n"
     "PROGRAM must load the CUDA runtime as a shared library (nvcc -cudart shared) and hold PTX for compute\n"
     "capability 9.0 or lower. A rank takes device LOCAL_RANK mod G itself, as on a real machine. Tutti's "
@@ -122,7 +126,7 @@ ParsedOptions parseOptions(int argc, char** argv) {
   std::string bind;
   auto* bind_option = app.add_flag(
       "--bind{core}", bind, "bind each rank to a core of its own, neighbours near each other; see below");
-  bind_option->check(CLI::IsMember({"core", "cache", "numa"}));
+  bind_option->check(CLI::IsMember({"core", "cache", "numa", "none"}));
   app.add_flag("--no-prefix", no_prefix, "pass lines on without their rank");
   auto* port_option = app.add_option("--port", port, "port of the rendezvous; default: any free one");
   port_option->check(within(1, 65535));
@@ -156,6 +160,7 @@ ParsedOptions parseOptions(int argc, char** argv) {
   if (bind == "core") options.bind = BindTo::core;
   if (bind == "cache") options.bind = BindTo::cache;
   if (bind == "numa") options.bind = BindTo::numa;
+  if (bind == "none") options.bind = BindTo::none;
   if (hosts_option->count() > 0) options.hosts = hosts;
   if (gpus_option->count() > 0) options.emulated_gpus = gpus;
   return {options, 0};

@@ -16,7 +16,7 @@ struct Options {
   int ranks = 0;
   std::optional<int> hosts;          ///< that the ranks are divided among, 1 to `ranks`; absent: this one
   std::optional<int> emulated_gpus;  ///< that each host has, 0 to kMaxEmulatedGpus; absent: those there are
-  std::optional<BindTo> bind;        ///< absent: ranks run wherever the scheduler likes
+  std::optional<BindTo> bind;        ///< absent: see bindByDefault()
   bool prefix = true;                ///< output lines carry their rank
   std::optional<int> port;           ///< of the rendezvous; any free one when absent
   std::chrono::milliseconds grace;   ///< from a stop signal to SIGKILL

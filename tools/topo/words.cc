@@ -92,6 +92,7 @@ std::vector<NvlinkSum> nvlinksOf(const TopologyPaths& paths, int node) {
       sums[edge.to].gbytes_per_s += edge.gbytes_per_s;
   }
   std::vector<NvlinkSum> result;
+  result.reserve(sums.size());
   for (const auto& [to, sum] : sums) result.push_back(sum);
   return result;
 }

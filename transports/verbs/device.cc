@@ -163,6 +163,41 @@ std::string VerbsPort::whyNot() const {
 
 std::string VerbsPort::name() const { return fmt::format("{}:{}", device->name(), number); }
 
+namespace {
+
+struct Findings {
+  std::vector<VerbsPort> ports;
+  std::vector<std::string> problems;
+  std::vector<std::string> left_out;  ///< by NCCL_IB_HCA
+};
+
+/// Throws Error.
+void readPorts(const Ibverbs& verbs, ibv_device* listed, const RdmaSettings& settings, const HcaRule& rule,
+               Findings& findings) {
+  const std::string name = verbs.get_device_name(listed);
+  std::shared_ptr<VerbsDevice> device;
+  ibv_device_attr attributes{};
+  if (rule.allowsSomeOf(name)) {
+    device = std::make_shared<VerbsDevice>(verbs, listed);
+    verbs.query_device(device->context(), &attributes);
+  }
+  for (int port = 1; port <= std::max(1, int{attributes.phys_port_cnt}); ++port) {
+    if (!rule.allows(name, port)) {
+      findings.left_out.push_back(fmt::format("{}:{} is left out by NCCL_IB_HCA", name, port));
+      continue;
+    }
+    VerbsPort read{.device = device, .number = static_cast<std::uint8_t>(port)};
+    const std::string problem = readPort(read, settings);
+    if (problem.empty()) {
+      findings.ports.push_back(std::move(read));
+    } else {
+      findings.problems.push_back(problem);
+    }
+  }
+}
+
+}  // namespace
+
 VerbsPorts findVerbsPorts(const RdmaSettings& settings) {
   VerbsPorts found;
   const HcaRule rule(settings.hca);
@@ -181,41 +216,22 @@ VerbsPorts findVerbsPorts(const RdmaSettings& settings) {
     if (devices != nullptr) verbs->free_device_list(devices);
     return found;
   }
-  std::vector<std::string> problems;
-  std::vector<std::string> left_out;
+  Findings findings;
   for (int i = 0; i < count; ++i) {
-    const std::string name = verbs->get_device_name(devices[i]);
     try {
-      std::shared_ptr<VerbsDevice> device;
-      ibv_device_attr attributes{};
-      if (rule.allowsSomeOf(name)) {
-        device = std::make_shared<VerbsDevice>(*verbs, devices[i]);
-        verbs->query_device(device->context(), &attributes);
-      }
-      for (int port = 1; port <= std::max(1, int{attributes.phys_port_cnt}); ++port) {
-        if (!rule.allows(name, port)) {
-          left_out.push_back(fmt::format("{}:{} is left out by NCCL_IB_HCA", name, port));
-          continue;
-        }
-        VerbsPort read{.device = device, .number = static_cast<std::uint8_t>(port)};
-        const std::string problem = readPort(read, settings);
-        if (problem.empty()) {
-          found.ports.push_back(std::move(read));
-        } else {
-          problems.push_back(problem);
-        }
-      }
+      readPorts(*verbs, devices[i], settings, rule, findings);
     } catch (const Error& error) {
-      problems.emplace_back(error.what());
+      findings.problems.emplace_back(error.what());
     }
   }
   verbs->free_device_list(devices);
+  found.ports = std::move(findings.ports);
   if (!found.ports.empty()) return found;
   // Who left ports out knows it, and asks for the others.
-  found.why_not = !problems.empty()
-                      ? fmt::format("{}", fmt::join(problems, "; "))
+  found.why_not = !findings.problems.empty()
+                      ? fmt::format("{}", fmt::join(findings.problems, "; "))
                       : fmt::format("{}=\"{}\", which fits no other; name one of these in it, or unset it",
-                                    fmt::join(left_out, "; "), settings.hca);
+                                    fmt::join(findings.left_out, "; "), settings.hca);
   return found;
 }
 

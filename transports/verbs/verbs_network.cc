@@ -64,6 +64,7 @@ LinkView behindHeader(LinkView view) {
 
 std::vector<bool> remoteOf(const std::vector<std::string>& peers) {
   std::vector<bool> is_remote;
+  is_remote.reserve(peers.size());
   for (const std::string& peer : peers) is_remote.push_back(!peer.empty());
   return is_remote;
 }
