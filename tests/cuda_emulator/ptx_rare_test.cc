@@ -57,26 +57,28 @@ void expectRounded(double result, const std::string& rounding, const Rest& rest)
   EXPECT_TRUE(up ? next > 0 : next < 0) << "not the nearest";
 }
 
-TEST(PtxRare, doublesInEveryRounding) {
-  std::mt19937_64 random(7);
+void checkRounding(const Case& wanted, const std::string& rounding, std::mt19937_64& random) {
   const auto number = [&](int exponent) {
     const auto bits = static_cast<std::int64_t>(random() >> 11);
     return std::ldexp(static_cast<double>(random() % 2 == 0 ? bits : -bits), exponent);
   };
-  for (const auto& [text, beyond] : kCases) {
-    for (const std::string rounding : {"rz", "rm", "rp"}) {
-      const auto module =
-          Module::load(kernelText("ld.global.v2.f64 {%fd1, %fd2}, [%rd1]; ld.global.f64 %fd3, [%rd1+16];\n" +
-                                  with(text, rounding) + "\nst.global.f64 [%rd1+24], %fd0;"));
-      for (int run = 0; run < 200; ++run) {
-        alignas(16) double values[4] = {number(-30), number(-28), number(0), 0};
-        if (run == 0) values[1] = values[0];  // a difference of 0
-        runKernel(*module, "k", shape(1, 1), &values[0]);
-        SCOPED_TRACE(std::string(text) + " " + rounding + ", run " + std::to_string(run));
-        expectRounded(values[3], rounding,
-                      [&, &beyond = beyond](double r) { return beyond(values[0], values[1], values[2], r); });
-      }
-    }
+  const auto module =
+      Module::load(kernelText("ld.global.v2.f64 {%fd1, %fd2}, [%rd1]; ld.global.f64 %fd3, [%rd1+16];\n" +
+                              with(wanted.instruction, rounding) + "\nst.global.f64 [%rd1+24], %fd0;"));
+  for (int run = 0; run < 200; ++run) {
+    alignas(16) double values[4] = {number(-30), number(-28), number(0), 0};
+    if (run == 0) values[1] = values[0];  // a difference of 0
+    runKernel(*module, "k", shape(1, 1), &values[0]);
+    SCOPED_TRACE(std::string(wanted.instruction) + " " + rounding + ", run " + std::to_string(run));
+    expectRounded(values[3], rounding,
+                  [&](double r) { return wanted.beyond(values[0], values[1], values[2], r); });
+  }
+}
+
+TEST(PtxRare, doublesInEveryRounding) {
+  std::mt19937_64 random(7);
+  for (const Case& each : kCases) {
+    for (const char* const rounding : {"rz", "rm", "rp"}) checkRounding(each, rounding, random);
   }
   EXPECT_EQ(std::ldexp(1.0, -60) + 1.0, 1.0) << "the host's own rounding is back";
 }
