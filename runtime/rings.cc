@@ -13,6 +13,7 @@
 #include "runtime/topology/bandwidths.h"
 #include "runtime/topology/file_error.h"
 #include "runtime/topology/graph_xml.h"
+#include "runtime/topology/xml_file.h"
 #include "tutti/error.h"
 
 namespace tutti {
@@ -20,7 +21,6 @@ namespace {
 
 /// More blocks of a kernel than that gain nothing; TUTTI_LANES ends there, too.
 constexpr std::uint32_t kMostLanes = 16;
-constexpr std::size_t kMostFileBytes = std::size_t{64} << 20;
 
 SearchRules searchRules(const TopologyRules& rules) {
   SearchRules result;
@@ -55,9 +55,7 @@ std::vector<ChannelGraph> graphsOf(const GraphFile& file, const Cluster::HostSha
 /// Rings have to be in the file.
 ChannelGraph ringsIn(const std::vector<ChannelGraph>& graphs, const GraphFile& file) {
   const auto rings = std::ranges::find_if(graphs, isRing);
-  if (rings == graphs.end() || rings->channels.empty()) {
-    refuseFile(file.name + " has no rings (pattern 4)");
-  }
+  if (rings == graphs.end()) refuseFile(file.name + " has no rings (pattern 4)");
   return *rings;
 }
 
@@ -65,7 +63,7 @@ ChannelGraph ringsIn(const std::vector<ChannelGraph>& graphs, const GraphFile& f
 ChannelGraph treesIn(const std::vector<ChannelGraph>& graphs, const Cluster::HostShape& shape,
                      const SearchRules& rules, int hosts) {
   const auto trees = std::ranges::find_if_not(graphs, isRing);
-  if (trees != graphs.end() && !trees->channels.empty()) return *trees;
+  if (trees != graphs.end()) return *trees;
   const TopologyPaths paths(*shape.topology);
   return searchHost(paths, shape.seats, ChannelPattern::tree, rules, hosts);
 }
@@ -76,16 +74,11 @@ std::uint64_t GraphFile::hash() const { return name.empty() ? 0 : XXH3_64bits(te
 
 GraphFile readGraphFile(const std::string& path) {
   if (path.empty()) return {};
-  std::ifstream stream(path, std::ios::binary);
-  GraphFile file{path, {}};
-  file.text.assign(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
-  if (!stream.is_open() || stream.bad()) {
-    refuseFile(fmt::format("{}: {}", path, std::strerror(errno)));
+  try {
+    return {path, textOfFile(path)};
+  } catch (const FileError& error) {
+    refuseFile(error.what());
   }
-  if (file.text.size() > kMostFileBytes) {
-    refuseFile(path + ": larger than 64 MiB");
-  }
-  return file;
 }
 
 SearchResult findRings(const Cluster& cluster, const TopologyRules& rules, const GraphFile& file,

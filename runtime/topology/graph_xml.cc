@@ -80,6 +80,7 @@ class Reader {
   HostChannel readChannel(xml_node channel);
   PathClass readClass(xml_node graph, const char* attribute);
   void takeSeat(xml_node gpu, HostChannel& channel, std::vector<bool>& visited);
+  int device(xml_node gpu_or_net);
   int port(xml_node net);
   std::string_view seatWord() const { return are_gpus_ ? "GPU" : "rank"; }
   bool flag(xml_node graph, const char* attribute, bool otherwise) {
@@ -102,7 +103,11 @@ std::vector<ChannelGraph> Reader::read() {
   }
   std::vector<ChannelGraph> graphs;
   std::set<int> ids;
-  for (const xml_node graph : root.children("graph")) {
+  for (const xml_node graph : root.children()) {
+    if (!is(graph, "graph")) {
+      file_.remarkElement(graph);
+      continue;
+    }
     const auto id = file_.integer(graph, "id", 0, kMostId);
     if (!id) file_.failAttribute(graph, "id", "0 for rings or 1 for trees");
     if (!ids.insert(static_cast<int>(*id)).second)
@@ -113,6 +118,7 @@ std::vector<ChannelGraph> Reader::read() {
       file_.failAttribute(graph, "pattern",
                           *id == kRings ? "4 (ring) for id 0" : "1, 2 or 3 (trees) for id 1");
     }
+    if (graphs.back().channels.empty()) graphs.pop_back();
   }
   return graphs;
 }
@@ -138,11 +144,16 @@ ChannelGraph Reader::readGraph(xml_node graph) {
     file_.failAttribute(graph, "speedintra", "more than 0");
   }
   read.inter_gbytes_per_s = file_.number(graph, "speedinter", kMostSpeed);
+  file_.number(graph, "latencyinter", kMostSpeed);  // nothing is decided by it
   read.intra_class = readClass(graph, "typeintra");
   read.inter_class = readClass(graph, "typeinter");
   read.same_channels = flag(graph, "samechannels", true);
   read.was_cut_short = flag(graph, "cutshort", false);
-  for (const xml_node channel : graph.children("channel")) {
+  for (const xml_node channel : graph.children()) {
+    if (!is(channel, "channel")) {
+      file_.remarkElement(channel);
+      continue;
+    }
     if (read.channels.size() == kMostChannels)
       file_.fail(channel, fmt::format("more than {} channels", kMostChannels));
     read.channels.push_back(readChannel(channel));
@@ -154,8 +165,17 @@ ChannelGraph Reader::readGraph(xml_node graph) {
   return read;
 }
 
+/// NCCL writes the number in base 16 from 10 on, of hosts that share NVLinks with the host's in the top byte.
+int Reader::device(xml_node gpu_or_net) {
+  file_.expectAttributes(gpu_or_net, {"dev", "rank"});
+  file_.integer(gpu_or_net, "rank", INT32_MIN, INT32_MAX);  // which rank sits where is known otherwise
+  constexpr std::uint64_t kOnHost = (std::uint64_t{1} << 56) - 1;
+  const std::uint64_t number = file_.bits(gpu_or_net, "dev") & kOnHost;
+  return XmlFile::text(gpu_or_net, "dev").empty() || number > kMostDevice ? -1 : static_cast<int>(number);
+}
+
 void Reader::takeSeat(xml_node gpu, HostChannel& channel, std::vector<bool>& visited) {
-  const int number = file_.integerOr(gpu, "dev", 0, kMostDevice, -1);
+  const int number = device(gpu);
   const std::optional<int> place = seats_.placeOf(number);
   if (!place) {
     file_.failAttribute(gpu, "dev",
@@ -170,7 +190,7 @@ void Reader::takeSeat(xml_node gpu, HostChannel& channel, std::vector<bool>& vis
 }
 
 int Reader::port(xml_node net) {
-  const std::optional<int> place = ports_.placeOf(file_.integerOr(net, "dev", 0, kMostDevice, -1));
+  const std::optional<int> place = ports_.placeOf(device(net));
   if (!place)
     file_.failAttribute(net, "dev",
                         fmt::format("the number of one of the {} ports of this host", ports_.size()));
@@ -188,6 +208,8 @@ HostChannel Reader::readChannel(xml_node channel) {
       int& net = read.order.empty() ? read.net_in : read.net_out;
       if (net != kNoNode) file_.fail(child, "a second port at one end of the channel");
       net = port(child);
+    } else {
+      file_.remarkElement(child);
     }
   }
   if ((read.net_in == kNoNode) != (read.net_out == kNoNode)) {
@@ -212,7 +234,8 @@ void set(xml_node element, const char* attribute, int value) { element.append_at
 
 void addDevice(xml_node channel, const char* kind, int number) {
   xml_node element = channel.append_child(kind);
-  set(element, "dev", number);
+  // NCCL reads it in base 16; older versions in any that the prefix says.
+  set(element, "dev", fmt::format(fmt::runtime(number < 10 ? "{}" : "{:#x}"), number));
 }
 
 void writeGraph(xml_node graph, const ChannelGraph& graph_found) {
@@ -235,9 +258,11 @@ void writeGraph(xml_node graph, const ChannelGraph& graph_found) {
 
 std::vector<ChannelGraph> readGraphXml(std::string_view text, const std::string& name,
                                        const Topology& topology, const std::vector<int>& seats,
-                                       bool has_other_hosts) {
+                                       bool has_other_hosts, std::vector<std::string>* remarks) {
   XmlFile file(text, name);
-  return Reader(file, topology, seats, has_other_hosts).read();
+  std::vector<ChannelGraph> graphs = Reader(file, topology, seats, has_other_hosts).read();
+  if (remarks != nullptr) *remarks = file.remarks();
+  return graphs;
 }
 
 std::string writeGraphXml(const std::vector<ChannelGraph>& graphs, const Topology& topology,

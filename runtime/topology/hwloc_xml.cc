@@ -198,18 +198,7 @@ TopologyFile readHwlocXml(std::string_view text, const std::string& name) {
 }
 
 TopologyFile readTopologyFile(const std::string& path) {
-  const auto fail = [&path](const std::string& reason) { throw FileError(path, reason); };
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) fail("is a directory, expected XML of NCCL or hwloc");
-  std::ifstream in(path, std::ios::binary);
-  if (!in) fail(fmt::format("cannot be opened: {}", std::generic_category().message(errno)));
-  std::string text;
-  std::vector<char> part(std::size_t{1} << 20);
-  do {
-    in.read(part.data(), static_cast<std::streamsize>(part.size()));
-    text.append(part.data(), static_cast<std::size_t>(in.gcount()));
-  } while (in && text.size() <= kMostFileBytes);
-  if (in.bad()) fail("cannot be read");
+  const std::string text = textOfFile(path);
   const std::string root = XmlFile(text, path).root().name();
   if (root == "system") return readNcclXml(text, path);
   if (root == "topology") return readHwlocXml(text, path);

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
 #include <utility>
 
 #include "runtime/topology/file_error.h"
@@ -47,9 +51,24 @@ std::string shown(std::string_view text) {
   return plainText(text.substr(0, end)) + "...";
 }
 
+std::string textOfFile(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) throw FileError(path, "is a directory, expected XML");
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw FileError(path, fmt::format("cannot be opened: {}", std::generic_category().message(errno)));
+  std::string text;
+  std::vector<char> part(std::size_t{1} << 20);
+  do {
+    in.read(part.data(), static_cast<std::streamsize>(part.size()));
+    text.append(part.data(), static_cast<std::size_t>(in.gcount()));
+  } while (in && text.size() <= kMostFileBytes);
+  if (in.bad()) throw FileError(path, "cannot be read");
+  return text;
+}
+
 XmlFile::XmlFile(std::string_view text, std::string name) : text_(text), name_(std::move(name)) {
   if (text.size() > kMostFileBytes) {
-    throw FileError(name_, 1, fmt::format("larger than {} MiB: no topology file", kMostFileBytes >> 20));
+    throw FileError(name_, 1, fmt::format("larger than {} MiB", kMostFileBytes >> 20));
   }
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
     throw FileError(name_, lineAt(static_cast<std::ptrdiff_t>(zero)), "a zero byte: no XML in UTF-8");

@@ -17,6 +17,9 @@ inline constexpr std::size_t kMostFileBytes = std::size_t{64} << 20;
 /// Elements deeper than this are refused.
 inline constexpr int kMostXmlDepth = 64;
 
+/// What is in a file; of one that is too large no more than XmlFile needs to refuse it. Throws FileError.
+std::string textOfFile(const std::string& path);
+
 /// What a message shows of a file: no more than fits, and nothing that a terminal obeys.
 std::string shown(std::string_view text);
 

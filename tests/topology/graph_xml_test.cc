@@ -71,6 +71,34 @@ TEST_F(GraphXml, EverythingIsRead) {
   EXPECT_EQ(graphs[1].intra_class, PathClass::sys);
 }
 
+TEST_F(GraphXml, NumbersOfNewerVersionsAreReadAndWritten) {
+  // In base 16, hosts that share NVLinks in the top byte.
+  topology_.nodes[static_cast<std::size_t>(seats_[0])].gpu.device = 18;
+  const auto graphs = read(R"(<graphs><graph id="0" pattern="4"><channel><net dev="0x100000000000001"/>)"
+                           R"(<gpu dev="0x12"/><gpu dev="0x3"/><net dev="0x0"/></channel></graph></graphs>)");
+  ASSERT_EQ(graphs.size(), 1U);
+  EXPECT_EQ(graphs[0].channels, (std::vector<HostChannel>{{ports_[1], ports_[0], {0, 1}}}));
+  const std::string written = writeGraphXml(graphs, topology_, seats_);
+  EXPECT_NE(written.find(R"(<gpu dev="0x12" />)"), std::string::npos) << written;
+  EXPECT_NE(written.find(R"(<gpu dev="3" />)"), std::string::npos) << written;
+}
+
+TEST_F(GraphXml, WhatIsLeftOutIsTold) {
+  std::vector<std::string> remarks;
+  const auto graphs = readGraphXml(
+      "<graphs><grap/>\n<graph id=\"0\" pattern=\"4\" nchannels=\"0\" colour=\"1\"><chanel/>\n</graph>"
+      "<graph id=\"1\" pattern=\"1\">\n<channel><gpu dev=\"7\" to=\"3\"/><gpu "
+      "dev=\"3\"/><nett/></channel></graph></graphs>",
+      "g", topology_, seats_, false, &remarks);
+  ASSERT_EQ(graphs.size(), 1U) << "rings without channels are none";
+  EXPECT_EQ(graphs[0].pattern, ChannelPattern::balanced_tree);
+  std::string all;
+  for (const std::string& remark : remarks) all += remark + "\n";
+  for (const char* const told :
+       {"line 1: ", "grap", "line 2: ", "colour", "chanel", "line 4: ", "\"to\"", "nett"})
+    EXPECT_NE(all.find(told), std::string::npos) << told << " is not in " << all;
+}
+
 TEST_F(GraphXml, WhatIsWrittenIsReadBack) {
   ChannelGraph tree;
   tree.pattern = ChannelPattern::balanced_tree;
@@ -158,6 +186,11 @@ TEST_F(GraphXml, WrongFilesAreRefusedWithLineAndReason) {
             R"(g:1: attribute "nchannels" of <graph> is "1", expected 0, as many as there are)");
   EXPECT_EQ(errorOf(R"(<graphs><graph id="0" pattern="4" speedintra="0"/></graphs>)"),
             R"(g:1: attribute "speedintra" of <graph> is "0", expected more than 0)");
+  EXPECT_EQ(errorOf(R"(<graphs><graph id="0" pattern="4" latencyinter="abc"/></graphs>)"),
+            R"(g:1: attribute "latencyinter" of <graph> is "abc", expected a number from 0 to 1000000)");
+  EXPECT_EQ(
+      errorOfChannel(R"(<gpu dev="3" rank="zzz"/>)"),
+      R"(g:3: attribute "rank" of <gpu> is "zzz", expected a whole number from -2147483648 to 2147483647)");
   EXPECT_EQ(errorOfChannel(R"(<gpu dev="3"/>)"), "g:3: the channel leaves out GPU 7");
   EXPECT_EQ(errorOfChannel("<gpu dev=\"3\"/>\n<gpu dev=\"3\"/>"), "g:4: the channel visits GPU 3 twice");
   EXPECT_EQ(errorOfChannel(R"(<gpu dev="0"/>)"),

@@ -178,6 +178,10 @@ struct Refused {
 
 TEST(Topo, RefusesInWords) {
   const std::string pcie = kData + "pcie.xml";
+  const ScratchDirectory scratch;
+  const std::string no_rings = scratch.write(
+      "no_rings.xml",
+      R"(<graphs version="1"><graph id="1" pattern="1" nchannels="0" speedintra="20"/></graphs>)");
   const std::vector<Refused> cases = {
       {{"--hosts", "0"}, "--hosts"},
       {{"--format", "png"}, "png"},
@@ -194,7 +198,10 @@ TEST(Topo, RefusesInWords) {
       {{"--input", pcie, "--graph", pcie, "--channels", "2"}, "leave --channels out"},
       {{"--input", pcie, "--hosts", "257"}, "1028 ranks on 257 hosts: a communicator has 1024 at most"},
       {{"--input", pcie, "--graph", "/nowhere/graph.xml"},
-       "--graph: /nowhere/graph.xml cannot be read: No such file or directory"},
+       "/nowhere/graph.xml: cannot be opened: No such file or directory"},
+      {{"--input", pcie, "--graph", "/dev/zero"}, "/dev/zero:1: larger than 64 MiB"},
+      {{"--input", pcie, "--graph", "/"}, "/: is a directory"},
+      {{"--input", pcie, "--graph", no_rings, "--trees"}, "no_rings.xml has no rings (pattern 4)"},
       {{"--compare", pcie}, "--compare"},
       {{"--compare", pcie, pcie, "--matrix"},
        "--compare takes its two files and no --input, --hosts or section"},

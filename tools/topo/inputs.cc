@@ -37,13 +37,7 @@ Inputs load(const std::string& path, const Options& options) {
     if (options.nvlinks) addNvlinks(file.hosts[i], *options.nvlinks, name);
     inputs.hosts.push_back({std::move(name), std::move(file.hosts[i])});
   }
-  if (!file.remarks.empty()) {
-    const bool has_more = file.remarks.back().starts_with("and ");
-    inputs.notices.push_back(fmt::format("{}{} on {}; --check lists them", has_more ? "more than " : "",
-                                         countWords(file.remarks.size() - (has_more ? 1 : 0), "remark"),
-                                         plainText(path)));
-  }
-  for (const std::string& remark : file.remarks) inputs.remarks.push_back(plainText(path) + ": " + remark);
+  inputs.add(path, file.remarks);
   return inputs;
 }
 
@@ -54,6 +48,15 @@ Inputs loadThisMachine(const Options& options) {
 }
 
 }  // namespace
+
+void Inputs::add(const std::string& path, const std::vector<std::string>& remarks_on_it) {
+  if (remarks_on_it.empty()) return;
+  const bool has_more = remarks_on_it.back().starts_with("and ");
+  notices.push_back(fmt::format("{}{} on {}; --check lists them", has_more ? "more than " : "",
+                                countWords(remarks_on_it.size() - (has_more ? 1 : 0), "remark"),
+                                plainText(path)));
+  for (const std::string& remark : remarks_on_it) remarks.push_back(plainText(path) + ": " + remark);
+}
 
 Inputs loadInputs(const Options& options) {
   Inputs once;

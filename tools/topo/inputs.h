@@ -13,6 +13,9 @@ struct Inputs {
   std::vector<NamedHost> hosts;
   std::vector<std::string> remarks;  ///< what of the files was left out
   std::vector<std::string> notices;  ///< a line for each file that has some
+
+  /// What was left out of a file, which is named in both.
+  void add(const std::string& path, const std::vector<std::string>& remarks_on_it);
 };
 
 /// This machine, or the files, each host as often as asked for, with the NVLinks to assume. Hosts are named

@@ -3,17 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <iterator>
 #include <memory>
-#include <sstream>
 #include <stdexcept>
 #include <utility>
 
 #include "runtime/topology/graph_xml.h"
 #include "runtime/topology/plain_text.h"
+#include "runtime/topology/xml_file.h"
 #include "tools/topo/words.h"
 
 namespace tutti::topo {
@@ -73,29 +70,23 @@ std::size_t shapeOf(Cluster& cluster, NamedHost&& host, int ranks_per_host) {
   return cluster.shapes.size() - 1;
 }
 
-std::string contentOf(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file || !text)
-    throw std::invalid_argument(
-        fmt::format("--graph: {} cannot be read: {}", plainText(path), std::strerror(errno)));
-  return text.str();
-}
-
 /// The file's rings and trees in place of those found; what it lacks stays.
 void takeGraph(Machine& machine, const MachineOptions& options) {
   if (machine.cluster.shapes.size() > 1)
     throw std::invalid_argument("--graph: one file is for hosts of one shape; these have several");
   std::vector<ChannelGraph> rings = machine.search.rings;
   std::vector<ChannelGraph> trees = machine.search.trees;
-  for (ChannelGraph& graph :
-       readGraphXml(contentOf(options.graph), options.graph, machine.topologyOf(0),
-                    machine.cluster.shapes.front().seats, machine.cluster.hosts.size() > 1)) {
-    std::vector<ChannelGraph>& place = graph.pattern == ChannelPattern::ring ? rings : trees;
-    place.front() = std::move(graph);
+  bool has_rings = false;
+  for (ChannelGraph& graph : readGraphXml(textOfFile(options.graph), options.graph, machine.topologyOf(0),
+                                          machine.cluster.shapes.front().seats,
+                                          machine.cluster.hosts.size() > 1, &machine.remarks)) {
+    const bool is_ring = graph.pattern == ChannelPattern::ring;
+    has_rings = has_rings || is_ring;
+    (is_ring ? rings : trees).front() = std::move(graph);
   }
+  if (!has_rings)
+    throw std::invalid_argument(
+        fmt::format("--graph: {} has no rings (pattern 4)", plainText(options.graph)));
   machine.search = joinHosts(machine.cluster, options.rules, std::move(rings), std::move(trees));
 }
 

@@ -28,6 +28,7 @@ struct Machine {
   std::vector<TopologyPaths> paths;  ///< by shape
   SearchResult search;
   std::vector<PredictedBandwidth> bandwidths;
+  std::vector<std::string> remarks;  ///< what of the graph file was left out
 
   const Topology& topologyOf(std::size_t shape) const { return *cluster.shapes[shape].topology; }
   /// The hosts of a shape, in their order.

@@ -76,8 +76,9 @@ void sayNotices(const Inputs& inputs) {
 
 Said show(const Options& options) {
   Inputs inputs = loadInputs(options);
-  if (options.format == Format::text && !options.wants_check) sayNotices(inputs);
   const Machine machine = makeMachine(std::move(inputs.hosts), options.machine);
+  inputs.add(options.machine.graph, machine.remarks);
+  if (options.format == Format::text && !options.wants_check) sayNotices(inputs);
   const Findings findings = checkMachine(machine, inputs.remarks);
   const int exit_status = options.wants_check ? exitStatus(findings) : 0;
   switch (options.format) {

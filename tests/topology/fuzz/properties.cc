@@ -1,5 +1,6 @@
 #include "tests/topology/fuzz/properties.h"
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -7,6 +8,7 @@
 #include "runtime/topology/graph_xml.h"
 #include "runtime/topology/hwloc_xml.h"
 #include "runtime/topology/paths.h"
+#include "runtime/topology/prediction.h"
 #include "tests/topology/builders.h"
 
 namespace tutti::test {
@@ -93,6 +95,20 @@ void checkGraphXml(std::string_view text) {
   }
   require(readGraphXml(writeGraphXml(graphs, host, seats), "written", host, seats) == graphs,
           "written and read again, it differs");
+  // What is read can be used.
+  Cluster cluster;
+  cluster.shapes.push_back({.topology = std::make_shared<const Topology>(host), .seats = seats});
+  cluster.hosts.push_back({.name = "host", .shape = 0, .ranks = {0, 1, 2, 3}});
+  std::vector<ChannelGraph> rings;
+  std::vector<ChannelGraph> trees;
+  for (const ChannelGraph& graph : graphs) {
+    (graph.pattern == ChannelPattern::ring ? rings : trees).push_back(graph);
+  }
+  if (rings.empty()) return;
+  if (trees.empty()) trees.push_back(rings.front());
+  const SearchResult joined = joinHosts(cluster, {}, rings, trees);
+  require(!joined.channels.empty(), "rings that make no channel");
+  predictBandwidths(cluster, joined, {});
 }
 
 }  // namespace tutti::test
