@@ -53,9 +53,9 @@ void ClusterWiring::describe(PeerInfo& self) const {
 TopologyDescription ClusterWiring::lookAtHost() const {
   if (wiring_.locals[0] != request_.rank) return {};
   const bool with_gpus = request_.gpus != nullptr;
+  const Topology topology = process_.topology().get(settings_.topology_files, with_gpus, process_.log());
   TopologyDescription description =
-      describeTopology(process_.topology().get(settings_.topology_files, with_gpus, process_.log()),
-                       wiring_.locals, wiring_.peers);
+      describeTopology(withoutPorts(topology, settings_.rdma.hca), wiring_.locals, wiring_.peers);
   if (settings_.topology_files.file.empty()) return description;
   for (const std::string& gpu : description.added) {
     process_.log().warnOnce(request_.rank, fmt::format("{} (NCCL_TOPO_FILE) lists no GPU with bus id {}. Is "

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <system_error>
 
+#include "runtime/core/hca_rule.h"
 #include "runtime/core/system_files.h"
 #include "runtime/topology/discovery.h"
 #include "runtime/topology/hwloc_xml.h"
@@ -65,7 +66,7 @@ std::optional<Topology> ofFile(const TopologyFiles& files, Log& log) {
                       wrong.what()));
     }
   }
-  if (!std::filesystem::exists(kOfVirtualMachines, error)) return std::nullopt;
+  if (!isTopologyFromFile(files)) return std::nullopt;
   try {
     return readFile(kOfVirtualMachines, log);
   } catch (const std::exception& wrong) {
@@ -93,6 +94,46 @@ Topology soundPartOf(Topology found) {
 }
 
 }  // namespace
+
+bool isTopologyFromFile(const TopologyFiles& files) {
+  std::error_code error;
+  return !files.file.empty() || std::filesystem::exists(kOfVirtualMachines, error);
+}
+
+Topology withoutPorts(const Topology& topology, const std::string& hca) {
+  const HcaRule rule(hca);
+  Topology kept{.nodes = {}, .nvlinks = {}, .peer_switches = {}, .unseen = topology.unseen};
+  std::vector<int> place(topology.nodes.size(), kNoNode);
+  const auto placeOf = [&place](int node) {
+    return node == kNoNode ? kNoNode : place[static_cast<std::size_t>(node)];
+  };
+  const auto isLeftOut = [&rule](const TopologyNode& node) {
+    return node.kind == TopologyKind::net && node.net.port > 0 && !rule.allows(node.net.name, node.net.port);
+  };
+  // A card goes with the last of its ports.
+  std::vector<int> ports(topology.nodes.size(), 0);
+  std::vector<int> left_out(topology.nodes.size(), 0);
+  for (const TopologyNode& node : topology.nodes) {
+    if (node.kind != TopologyKind::net) continue;
+    ++ports[static_cast<std::size_t>(node.parent)];
+    left_out[static_cast<std::size_t>(node.parent)] += isLeftOut(node) ? 1 : 0;
+  }
+  for (std::size_t i = 0; i < topology.nodes.size(); ++i) {
+    TopologyNode node = topology.nodes[i];
+    if (isLeftOut(node) || (ports[i] > 0 && ports[i] == left_out[i])) continue;
+    node.parent = placeOf(node.parent);
+    place[i] = static_cast<int>(kept.nodes.size());
+    kept.nodes.push_back(std::move(node));
+  }
+  for (NvLinks links : topology.nvlinks) {
+    links.from = placeOf(links.from);
+    links.to = placeOf(links.to);
+    kept.nvlinks.push_back(links);
+  }
+  for (const PeerSwitches& pair : topology.peer_switches)
+    kept.peer_switches.push_back({placeOf(pair.a), placeOf(pair.b)});
+  return kept;
+}
 
 Topology HostTopology::get(const TopologyFiles& files, bool with_gpus, Log& log) {
   const std::scoped_lock lock(mutex_);

@@ -12,6 +12,13 @@
 
 namespace tutti {
 
+/// Whether a file says what this host is made of.
+bool isTopologyFromFile(const TopologyFiles& files);
+
+/// Without the RDMA ports that NCCL_IB_HCA leaves out: rings must not count on them. Throws Error for a rule
+/// that is none.
+Topology withoutPorts(const Topology& topology, const std::string& hca);
+
 /// Looked at once, when it is first asked for. Thread-safe.
 class HostTopology {
  public:

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/host_topology.h"
+#include "runtime/ring_ports.h"
 #include "transports/tcp/tcp_network.h"
 #include "tutti/error.h"
 
@@ -114,6 +116,10 @@ RdmaNetwork* NetworkWiring::connectByRdma() {
   for (const PeerInfo& peer : wiring_.peers) {
     options.peers.push_back(isLocal(peer.rank) ? "" : tutti::describe(peer));
   }
+  if (isTopologyFromFile(settings_.topology_files))
+    options.places = rdmaPlacesOf(*wiring_.cluster, request_.rank);
+  options.ring_ports = ringPortsOf(*wiring_.cluster, wiring_.found, request_.rank);
+  options.channels = static_cast<std::uint32_t>(wiring_.found.channels.size());
   options.settings = settings_.rdma;
   options.gpus = request_.gpus;
   options.tell_path = logAt(LogLevel::info);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/core/accelerator.h"
+#include "runtime/core/path_class.h"
 #include "runtime/core/settings.h"
 #include "transports/network.h"
 
@@ -25,11 +26,30 @@ struct RdmaPorts {
 };
 RdmaPorts findRdmaPorts(const RdmaSettings& settings);
 
+/// A port as the communicator's topology knows it.
+struct RdmaPlace {
+  std::string device;  ///< "mlx5_0"
+  int port = 1;
+  std::string bus_id = {};                ///< "0000:3b:00.0"; empty: unknown
+  PathClass path_class = PathClass::sys;  ///< from this rank
+};
+
+/// What carries a ring between hosts: the port that a link begins with.
+struct RingPort {
+  int peer = -1;
+  std::uint32_t channel = 0;  ///< lanes take turns on these
+  bool sends = false;         ///< to the peer, or from it
+  RdmaPlace place;
+};
+
 struct RdmaOptions : NetworkOptions {
   int rank = 0;
   int local_rank = 0;  ///< among the ranks of its host, which begin with different ports
   /// By rank, for messages: "rank 2 (pid 71 on node7)". Empty: there are no links with it.
   std::vector<std::string> peers = {};
+  std::vector<RdmaPlace> places = {};     ///< by NCCL_TOPO_FILE; empty: as far as the system shows
+  std::vector<RingPort> ring_ports = {};  ///< other links begin with the nearest, lanes in turn
+  std::uint32_t channels = 1;             ///< of rings
   RdmaSettings settings = {};
   /// Slots are to lie in the memory of the current GPU where devices reach it; nullptr: in host memory.
   Accelerator* gpus = nullptr;

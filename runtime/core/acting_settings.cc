@@ -292,7 +292,8 @@ constexpr ActingRow kRows[] = {
      readPeerLevel,
      ActsOn::gpu},
     {{"NCCL_CROSS_NIC", "2",
-      "0: a ring leaves a host by the NIC that it came in by; 1: it may leave by another; 2: it does where "
+      "0: a ring leaves a host by the NIC that it came in by (RDMA); 1: it may leave by another; 2: it does "
+      "where "
       "that is faster; equal on all ranks"},
      readCrossNic},
     {{"NCCL_GRAPH_FILE", "",

@@ -107,10 +107,15 @@ void Writer::writePci(xml_node pci, int index) const {
   set(pci, "busid", node.bus_id);
   if (node.is_guessed) set(pci, "guessed", 1);
   set(pci, "class", hex(node.pci.device_class, 6));
-  set(pci, "vendor", hex(node.pci.vendor, 4));
-  set(pci, "device", hex(node.pci.device, 4));
-  set(pci, "subsystem_vendor", hex(node.pci.subsystem_vendor, 4));
-  set(pci, "subsystem_device", hex(node.pci.subsystem_device, 4));
+  // What is unknown is left out: NCCL looks for that itself, and believes what it reads.
+  if (node.pci.vendor != 0) {
+    set(pci, "vendor", hex(node.pci.vendor, 4));
+    set(pci, "device", hex(node.pci.device, 4));
+  }
+  if (node.pci.subsystem_vendor != 0) {
+    set(pci, "subsystem_vendor", hex(node.pci.subsystem_vendor, 4));
+    set(pci, "subsystem_device", hex(node.pci.subsystem_device, 4));
+  }
   set(pci, "link_speed", speed(node.link.gtransfers_per_s));
   set(pci, "link_width", node.link.width);
   if (node.link.most_gtransfers_per_s > 0) set(pci, "max_link_speed", speed(node.link.most_gtransfers_per_s));
@@ -128,7 +133,7 @@ void Writer::writePci(xml_node pci, int index) const {
 void Writer::writeGpu(xml_node gpu, int index) const {
   const GpuDetails& details = at(index).gpu;
   set(gpu, "dev", details.device);
-  set(gpu, "sm", details.compute_capability);
+  if (details.compute_capability != 0) set(gpu, "sm", details.compute_capability);
   set(gpu, "rank", details.rank);
   set(gpu, "gdr", details.reached_by_rdma ? 1 : 0);
   if (!details.model.empty()) set(gpu, "model", details.model);
@@ -161,12 +166,12 @@ void Writer::writeNic(xml_node nic, int index) const {
   for (const int port : children_[static_cast<std::size_t>(index)]) {
     const NetDetails& details = at(port).net;
     xml_node net = nic.append_child("net");
-    set(net, "name", details.name);
+    if (!details.name.empty()) set(net, "name", details.name);
     set(net, "dev", details.device);
-    set(net, "speed", plain(details.mbits_per_s));
+    if (details.mbits_per_s > 0) set(net, "speed", plain(details.mbits_per_s));
     set(net, "port", details.port);
     set(net, "latency", plain(details.latency_us));
-    set(net, "guid", hex(details.guid, 1));
+    if (details.guid != 0) set(net, "guid", hex(details.guid, 1));
     set(net, "maxconn", details.most_connections);
     set(net, "gdr", details.reaches_gpus ? 1 : 0);
     set(net, "coll", details.reduces ? 1 : 0);

@@ -136,6 +136,12 @@ const Cluster::Host& Cluster::hostOf(int rank) const {
       hosts, [rank](const Host& host) { return std::ranges::find(host.ranks, rank) != host.ranks.end(); });
 }
 
+int portAt(const HostChannel& channel, int seat, bool leaves) {
+  const bool is_short = channel.order.size() == 1;
+  if (leaves) return seat == channel.order.front() && !is_short ? channel.net_in : channel.net_out;
+  return seat == channel.order.back() && !is_short ? channel.net_out : channel.net_in;
+}
+
 SearchResult joinHosts(const Cluster& cluster, const SearchRules& rules, std::vector<ChannelGraph> rings,
                        std::vector<ChannelGraph> trees) {
   return HostJoiner(cluster, rules).join(std::move(rings), std::move(trees));

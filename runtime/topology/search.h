@@ -61,6 +61,10 @@ struct HostChannel {
   friend bool operator==(const HostChannel&, const HostChannel&) = default;
 };
 
+/// The port (a `net`) at a seat where data of the channel's ring leaves the host, or arrives there. A host
+/// that is walked backwards is left by what is called net_in.
+int portAt(const HostChannel& channel, int seat, bool leaves);
+
 /// What was found for one host's shape and one pattern; what a graph file holds (graph_xml.h).
 struct ChannelGraph {
   ChannelPattern pattern = ChannelPattern::ring;

@@ -144,14 +144,9 @@ class HostFlows {
     for (std::size_t i = 0; i < ring.size(); ++i) {
       const std::optional<std::size_t> from = seatOf(ring[i]);
       const std::optional<std::size_t> to = seatOf(ring[(i + 1) % ring.size()]);
-      const bool ends_in_front = from && *from == at(channel.order.front());  // walked backwards
-      const bool begins_at_back = to && *to == at(channel.order.back());
       if (from && to && *from != *to) add(seats_[*from], seats_[*to], amount);
-      const bool is_short = channel.order.size() == 1;
-      if (from && !to)
-        add(seats_[*from], ends_in_front && !is_short ? channel.net_in : channel.net_out, amount);
-      if (!from && to)
-        add(begins_at_back && !is_short ? channel.net_out : channel.net_in, seats_[*to], amount);
+      if (from && !to) add(seats_[*from], portAt(channel, static_cast<int>(*from), true), amount);
+      if (!from && to) add(portAt(channel, static_cast<int>(*to), false), seats_[*to], amount);
     }
   }
 

@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
 
+#include "runtime/ring_ports.h"
 #include "runtime/ring_searches.h"
 #include "runtime/topology/paths.h"
 #include "tests/harness/scratch_directory.h"
@@ -71,6 +75,38 @@ TEST(Rings, EnterAndLeaveByTheNearestCards) {
     expectNearest(channel.order.front(), channel.net_in);
     expectNearest(channel.order.back(), channel.net_out);
   }
+}
+
+/// NICs are not crossed: who sends and who receives between two hosts do so by ports of one name, those of
+/// the ring.
+TEST(Rings, PortsOfARingAreThoseThatWereFound) {
+  Cluster cluster;
+  const auto topology = std::make_shared<const Topology>(test::dgxLike());
+  cluster.shapes.push_back({.topology = topology, .seats = topology->all(TopologyKind::gpu), .caches = {}});
+  for (int h = 0; h < 3; ++h) {
+    Cluster::Host host{.name = "node" + std::to_string(h), .shape = 0, .ranks = {}};
+    for (int seat = 0; seat < 8; ++seat) host.ranks.push_back(8 * h + seat);
+    cluster.hosts.push_back(host);
+  }
+  const SearchResult found = findRings(cluster, {.cross_nic = SearchRules::CrossNic::no}, {}, TreeUse::none);
+  std::map<std::pair<int, std::uint32_t>, std::string> sending;
+  std::map<std::pair<int, std::uint32_t>, std::string> receiving;
+  std::set<std::string> used;
+  for (int rank = 0; rank < 24; ++rank) {
+    for (const RingPort& port : ringPortsOf(cluster, found, rank)) {
+      EXPECT_NE(port.peer / 8, rank / 8);
+      const HostChannel& channel = found.rings[0].channels[port.channel];
+      const TopologyNode& node = topology->nodes[static_cast<std::size_t>(channel.net_out)];
+      EXPECT_EQ(port.place.device, node.net.name);
+      EXPECT_EQ(port.place.bus_id, topology->nodes[static_cast<std::size_t>(node.parent)].bus_id);
+      const int from = port.sends ? rank : port.peer;
+      (port.sends ? sending : receiving)[{from, port.channel}] = port.place.device;
+      used.insert(port.place.device);
+    }
+  }
+  EXPECT_EQ(sending.size(), 3 * found.channels.size());
+  EXPECT_EQ(sending, receiving);
+  EXPECT_EQ(used.size(), 8U) << "each NIC carries something";
 }
 
 TEST(Rings, LanesAreTwoForEachChannelWithinTheRules) {

@@ -223,7 +223,7 @@ TEST_F(Ring, OfGpusGoesThroughHostMemoryWhereItMust) {
   allReduce("cuda", {{"TUTTI_CHECKSUM", "1"}});
   // Too small for the slots of links with two ranks, not for what is in it besides.
   expectSlotsIn("pinned host memory: .*cudaMalloc.*out of memory");
-  allReduce("cuda", {{"TUTTI_EMULATED_GPU_BYTES", "33554432"}});
+  allReduce("cuda", {{"TUTTI_EMULATED_GPU_BYTES", "33554432"}, {"TUTTI_LANES", "4"}});
 }
 
 /// One rank on each of so many hosts.

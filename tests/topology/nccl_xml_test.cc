@@ -346,17 +346,17 @@ TEST(NcclXml, WritesAsNcclDoes) {
   <!-- not seen: PCI devices  - not shown -->
   <cpu numaid="0" affinity="000000ff" arch="x86_64" vendor="AuthenticAMD" familyid="23" modelid="49" package="0">
     <cache cpus="0-7" />
-    <pci busid="0000:01:00.0" class="0x030200" vendor="0x10de" device="0x0000" subsystem_vendor="0x0000" subsystem_device="0x0000" link_speed="16.0 GT/s PCIe" link_width="16">
+    <pci busid="0000:01:00.0" class="0x030200" vendor="0x10de" device="0x0000" link_speed="16.0 GT/s PCIe" link_width="16">
       <gpu dev="0" sm="80" rank="-1" gdr="1">
         <nvlink target="0000:02:00.0" count="4" tclass="0x030200" />
       </gpu>
     </pci>
-    <pci busid="0000:02:00.0" class="0x030200" vendor="0x10de" device="0x0000" subsystem_vendor="0x0000" subsystem_device="0x0000" link_speed="8.0 GT/s PCIe" link_width="16">
+    <pci busid="0000:02:00.0" class="0x030200" vendor="0x10de" device="0x0000" link_speed="8.0 GT/s PCIe" link_width="16">
       <gpu dev="1" sm="80" rank="-1" gdr="1">
         <nvlink target="0000:01:00.0" count="4" tclass="0x030200" />
       </gpu>
     </pci>
-    <pci busid="0000:03:00.0" class="0x020700" vendor="0x15b3" device="0x0000" subsystem_vendor="0x0000" subsystem_device="0x0000" link_speed="16.0 GT/s PCIe" link_width="16">
+    <pci busid="0000:03:00.0" class="0x020700" vendor="0x15b3" device="0x0000" link_speed="16.0 GT/s PCIe" link_width="16">
       <nic>
         <net name="mlx5_0" dev="0" speed="200000" port="1" latency="0" guid="0x100" maxconn="65536" gdr="1" coll="0" />
       </nic>

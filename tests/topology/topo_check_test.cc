@@ -56,6 +56,22 @@ TEST(TopoCheck, SeesALinkNarrowerThanThoseOfItsModelWhereNoMaximumIsKnown) {
   EXPECT_EQ(warnings(checked(host)), Lines{}) << "another model may be slower";
 }
 
+TEST(TopoCheck, SeesASwitchWhoseWayToTheCpuIsNarrowerThanThatOfOthers) {
+  Topology host = test::dgxLike();
+  nodeOf(host, TopologyKind::pci_bridge, 2).link.width = 8;
+  EXPECT_EQ(warnings(checked(host)),
+            Lines{"PCI link of PCI switch 0000:0b:00.0: 0000:0b:00.0 has 16 GT/s x8 (12 GB/s), others of its "
+                  "model 24 GB/s"});
+}
+
+TEST(TopoCheck, DoesNotJudgePlacesThatWereGuessed) {
+  Topology host = test::pcieOnly4();
+  EXPECT_NE(warnings(checked(host)), Lines{});
+  for (TopologyNode& node : host.nodes) node.is_guessed = node.kind != TopologyKind::numa_node;
+  for (const std::string& warning : warnings(checked(host)))
+    EXPECT_FALSE(warning.starts_with("place of")) << warning;
+}
+
 TEST(TopoCheck, SeesASlowPort) {
   Topology host = test::dgxLike();
   nodeOf(host, TopologyKind::net, 2).net.mbits_per_s = 100000;
@@ -142,6 +158,9 @@ TEST(TopoCheck, SeesHostsThatAreNotAlike) {
   hosts.push_back({"node0", test::dgxLike()});
   hosts.push_back({"node1", test::dgxLike()});
   EXPECT_EQ(warnings(checkMachine(makeMachine(hosts), {})), Lines{});
+  nodeOf(hosts.back().topology, TopologyKind::net, 0).net.guid = 0xabc;
+  nodeOf(hosts.back().topology, TopologyKind::gpu, 0).gpu.rank = 5;
+  EXPECT_EQ(warnings(checkMachine(makeMachine(hosts), {})), Lines{}) << "what is each host's own";
   nodeOf(hosts.back().topology, TopologyKind::numa_node, 0).cpu.cpus.pop_back();
   EXPECT_EQ(warnings(checkMachine(makeMachine(hosts), {})), Lines{"shapes: 2 different ones among 2 hosts"});
 }
@@ -195,6 +214,17 @@ TEST(TopoCompare, FindsTheNarrowerLink) {
   nodeOf(bad, TopologyKind::gpu, 6).link.width = 8;
   EXPECT_EQ(differences(test::dgxLike(), bad),
             Lines{"GPU 6 (0000:11:00.0): PCI link: 16 GT/s x16 | 16 GT/s x8"});
+}
+
+TEST(TopoCompare, FindsOtherModelsAndLinksBetweenSwitches) {
+  Topology bad = test::dgxLike();
+  nodeOf(bad, TopologyKind::nic, 1).pci.device = 0x9999;
+  const std::vector<int> switches = bad.all(TopologyKind::pci_bridge);
+  bad.peer_switches.push_back({switches[0], switches[1]});
+  EXPECT_EQ(differences(test::dgxLike(), bad),
+            (Lines{"PCI switch 0000:01:00.0: links to other switches: none | 0000:06:00.0",
+                   "PCI switch 0000:06:00.0: links to other switches: none | 0000:01:00.0",
+                   "NIC 1 (0000:05:00.0): PCI device: 15b3:0000 | 15b3:9999"}));
 }
 
 TEST(TopoCompare, FindsTheOtherNumaNode) {

@@ -72,7 +72,7 @@ class PortOrderTest : public testing::Test {
       auto& path = fabric[device].ibdev_path;
       path[folder.copy(path, sizeof(path) - 1)] = 0;
     }
-    const PortOrder made = orderPorts(ports, rank);
+    const PortOrder made = orderPorts(ports, rank, places_);
     text_ = made.text;
     class_ = made.path_class;
     std::string names;
@@ -82,6 +82,7 @@ class PortOrderTest : public testing::Test {
   }
 
   const test::ScratchDirectory system_;
+  std::vector<RdmaPlace> places_;
   std::string text_;
   PathClass class_ = PathClass::dis;
 };
@@ -114,6 +115,19 @@ TEST_F(PortOrderTest, TheNearestToTheGpuComeFirst) {
       "RDMA ports, those nearest to GPU 0000:03:00.0 first: near:1 (same PCI switch), deep:1 (same PCI "
       "switch), beside:1 (same PCI root complex), far:1 (another NUMA node), virtual:1 (distance unknown)");
   EXPECT_EQ(order({"far", "near", "beside"}, rankWith("0000:C0:01.0")), "near beside | far ");
+}
+
+/// NCCL_TOPO_FILE has the last word, by name or by card; ports that it does not know are where the system
+/// shows them.
+TEST_F(PortOrderTest, AFileOfTheTopologyDecides) {
+  places_ = {{.device = "far", .path_class = PathClass::pix},
+             {.device = "other", .bus_id = "0000:04:00.0", .path_class = PathClass::sys}};
+  EXPECT_EQ(order({"near", "beside", "far"}, rankWith("0000:03:00.0")), "far | beside near ") << text_;
+  EXPECT_EQ(
+      text_,
+      "RDMA ports, those nearest to GPU 0000:03:00.0 first, by NCCL_TOPO_FILE: far:1 (PIX), beside:1 (PHB), "
+      "near:1 (SYS)");
+  EXPECT_EQ(class_, PathClass::pix);
 }
 
 TEST_F(PortOrderTest, WithoutAGpuTheCpusDecide) {

@@ -130,7 +130,7 @@ class GpuLinkTest : public GpuSlotsTest {
   VerbsContext context() {
     return {.settings = settings_,
             .ports = ports_,
-            .nearest = 1,
+            .first_port = [](int, std::uint32_t, bool) { return 0; },
             .user_memory = users_,
             .connecting = connecting_,
             .gpu_slots = &slots_,

@@ -309,6 +309,32 @@ TEST(VerbsRecovery, AnotherPortServesWhereQueuePairsCannotBeMade) {
   EXPECT_EQ(converse(cluster, kTalk), test::none());
 }
 
+/// How a talk on this lane went, where lane 0 belongs to a ring that rank 0 leaves its host by r0p1.
+std::string pathOfLane(std::uint32_t lane, bool is_up, std::uint32_t channels = 3) {
+  test::Failures paths;
+  RdmaOptions options = optionsWith(4);
+  options.lanes = 3;
+  options.channels = channels;
+  options.ring_ports = {{.peer = 1, .channel = 0, .sends = true, .place = {.device = "r0p1"}}};
+  options.tell_path = [&paths](const std::string& text) { paths.add(text); };
+  VerbsCluster cluster(options, 2, 2);
+  Fabric::the().setPort("r0p1", is_up);
+  EXPECT_EQ(converse(cluster, {.seed = 3, .max_bytes = 512, .lane = lane}), test::none());
+  const std::vector<std::string> all = paths.all();
+  const auto told =
+      std::ranges::find_if(all, [](const std::string& path) { return path.starts_with("RDMA with rank 0"); });
+  return told == all.end() ? "none" : *told;
+}
+
+TEST(VerbsRecovery, ARingGoesByItsPortWhileThatIsUp) {
+  EXPECT_TRUE(says(pathOfLane(0, true), "lane 0: from r0p1:1 ")) << pathOfLane(0, true);
+  EXPECT_TRUE(says(pathOfLane(0, false), "lane 0: from r0p0:1 ")) << pathOfLane(0, false);
+  EXPECT_TRUE(says(pathOfLane(2, true), "lane 2: from r0p0:1 ")) << pathOfLane(2, true);
+  // One ring only: its lanes share out the ports.
+  EXPECT_TRUE(says(pathOfLane(1, true, 1), "lane 1: from r0p0:1 ")) << pathOfLane(1, true, 1);
+  EXPECT_TRUE(says(pathOfLane(2, true, 1), "lane 2: from r0p1:1 ")) << pathOfLane(2, true, 1);
+}
+
 TEST(VerbsRecovery, APeerThatRefusesSaysWhy) {
   RdmaOptions options = optionsWith(4);
   options.recovery = milliseconds(300);

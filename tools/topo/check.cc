@@ -50,6 +50,7 @@ class HostCheck {
   void checkRails();
   void checkNvlinks();
 
+  bool isWayToGpus(int bridge) const;
   bool isCard(int port) const;
   bool isFast(int port) const;
   std::vector<int> fastPorts() const;
@@ -85,9 +86,11 @@ void HostCheck::checkPciLinks() {
 
 /// Files seldom say what a link could do; its likes tell.
 void HostCheck::checkEqualLinks() {
-  for (const TopologyKind kind : {TopologyKind::gpu, TopologyKind::nic}) {
+  for (const TopologyKind kind : {TopologyKind::gpu, TopologyKind::nic, TopologyKind::pci_bridge}) {
     std::vector<int> devices = topology_.all(kind);
     std::erase_if(devices, [&](int device) { return at(device).bus_id.empty(); });
+    if (kind == TopologyKind::pci_bridge)
+      std::erase_if(devices, [&](int bridge) { return !isWayToGpus(bridge); });
     // Cards of different models may differ.
     std::map<std::pair<int, int>, double> most;
     const auto model = [&](int device) {
@@ -104,6 +107,15 @@ void HostCheck::checkEqualLinks() {
           "move it to a slot as wide as theirs, or reseat it");
     }
   }
+}
+
+/// From a CPU: what all below a switch shares.
+bool HostCheck::isWayToGpus(int bridge) const {
+  if (at(bridge).parent == kNoNode || at(at(bridge).parent).kind != TopologyKind::numa_node) return false;
+  return std::ranges::any_of(gpus_, [&](int node) {
+    while (node != kNoNode && node != bridge) node = at(node).parent;
+    return node == bridge;
+  });
 }
 
 bool HostCheck::isCard(int port) const {
@@ -161,6 +173,10 @@ void HostCheck::checkPlaces() {
   const std::size_t before = findings_.size();
   // Interfaces that are no cards stand in no slot.
   if (std::ranges::none_of(fast, [&](int port) { return isCard(port); })) return;
+  const auto isGuessed = [&](int node) { return !topology_.isNumaTold(node); };
+  if (std::ranges::any_of(fast, isGuessed) || std::ranges::any_of(gpus_, isGuessed)) {
+    return add(Level::note, "places", "nobody told on which NUMA node some GPUs or NICs are: not judged");
+  }
   for (const int port : fast) {
     if (!isCard(port) || bestClass(port, gpus_) < PathClass::sys) continue;
     add(Level::warning, "place of " + shortLabel(topology_, port),

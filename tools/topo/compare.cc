@@ -47,9 +47,24 @@ void addLink(Properties& properties, const TopologyPaths& paths, int node) {
   properties.emplace_back("hangs at", parentWords(paths.topology(), node));
 }
 
+/// "10de:2330", as lspci -n shows it.
+std::string deviceWords(const PciIdentity& pci) {
+  return pci.vendor == 0 ? "" : fmt::format("{:04x}:{:04x}", pci.vendor, pci.device);
+}
+
+/// Those that a switch has a link with that is not the way to the root.
+std::string peerSwitchWords(const Topology& topology, int node) {
+  std::string words;
+  for (const PeerSwitches& pair : topology.peer_switches) {
+    if (pair.a != node && pair.b != node) continue;
+    words += (words.empty() ? "" : ", ") + nodeAt(topology, pair.a == node ? pair.b : pair.a).bus_id;
+  }
+  return words.empty() ? "none" : words;
+}
+
 Properties propertiesOf(const TopologyPaths& paths, int node) {
   const TopologyNode& it = nodeAt(paths.topology(), node);
-  Properties properties{{"bus id", it.bus_id}};
+  Properties properties{{"bus id", it.bus_id}, {"PCI device", deviceWords(it.pci)}};
   switch (it.kind) {
     case TopologyKind::numa_node:
       properties = {{"CPUs", listOfCpus(it.cpu.cpus)},
@@ -72,8 +87,11 @@ Properties propertiesOf(const TopologyPaths& paths, int node) {
       properties.emplace_back("GPUDirect RDMA", it.net.reaches_gpus ? "yes" : "no");
       break;
     case TopologyKind::nic:
+      addLink(properties, paths, node);
+      break;
     case TopologyKind::pci_bridge:
       addLink(properties, paths, node);
+      properties.emplace_back("links to other switches", peerSwitchWords(paths.topology(), node));
       break;
     case TopologyKind::nvswitch:
       break;

@@ -40,6 +40,7 @@ std::string detailsOf(const TopologyPaths& paths, int node) {
   const TopologyNode& it = nodeAt(paths.topology(), node);
   if (it.kind == TopologyKind::numa_node) return numaDetails(paths, node);
   std::string words = isBelowMost(it.link) ? "could do " + mostWords(it.link) : "";
+  append(words, it.is_guessed ? "NUMA node guessed" : "");
   if (it.kind == TopologyKind::gpu) {
     append(words, it.gpu.model);
     append(words, capabilityWords(it.gpu));

@@ -62,9 +62,19 @@ Cluster::HostShape makeShape(Topology&& topology, int ranks_per_host, const std:
   return shape;
 }
 
+/// What two hosts of one make differ in does not make them different.
+Topology withoutIdentity(Topology topology) {
+  for (TopologyNode& node : topology.nodes) {
+    node.net.guid = 0;
+    node.gpu.rank = -1;
+  }
+  return topology;
+}
+
 std::size_t shapeOf(Cluster& cluster, NamedHost&& host, int ranks_per_host) {
+  const Topology wanted = withoutIdentity(host.topology);
   const auto known = std::ranges::find_if(
-      cluster.shapes, [&](const auto& shape) { return *shape.topology == host.topology; });
+      cluster.shapes, [&](const auto& shape) { return withoutIdentity(*shape.topology) == wanted; });
   if (known != cluster.shapes.end()) return static_cast<std::size_t>(known - cluster.shapes.begin());
   cluster.shapes.push_back(makeShape(std::move(host.topology), ranks_per_host, host.name));
   return cluster.shapes.size() - 1;

@@ -28,7 +28,8 @@ using VerbsClock = std::chrono::steady_clock;
 struct VerbsContext {
   const RdmaSettings& settings;
   std::span<const VerbsPort> ports;  ///< never empty; the nearest first
-  std::size_t nearest;               ///< so many of them are equally near: lanes take turns on these
+  /// Which of them a link begins with: that of the ring that it belongs to, else one of the nearest.
+  std::function<std::size_t(int peer, std::uint32_t lane, bool sends)> first_port;
   UserMemory& user_memory;
   ConnectingThreads& connecting;
   GpuSlots* gpu_slots;  ///< nullptr: slots lie in host memory

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "transports/rdma.h"
 #include "transports/verbs/device.h"
 #include "transports/verbs/distance.h"
 
@@ -26,7 +27,12 @@ struct PortOrder {
   PathClass path_class = PathClass::sys;  ///< to those
   std::string text;                       ///< for the log: which, and why
 };
-/// Puts the nearest first. Those equally near stay in order, but each local rank begins with another.
-PortOrder orderPorts(std::vector<VerbsPort>& ports, const RankPlace& rank);
+/// Puts the nearest first. Those equally near stay in order, but each local rank begins with another. How
+/// near they are the system shows, at `rank`'s place, unless `places` (of NCCL_TOPO_FILE) say it.
+PortOrder orderPorts(std::vector<VerbsPort>& ports, const RankPlace& rank,
+                     const std::vector<RdmaPlace>& places = {});
+
+/// The place of a port by its name, else by its card; nullptr: unknown.
+const RdmaPlace* knownPlace(const VerbsPort& port, const std::vector<RdmaPlace>& places);
 
 }  // namespace tutti

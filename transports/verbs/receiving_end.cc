@@ -30,7 +30,7 @@ ReceivingEnd::Path ReceivingEnd::choosePath(const HelloLetter& hello) const {
   const std::span theirs(hello.gids.data(), std::min<std::size_t>(hello.gid_count, kMostGids));
   Path best;
   const std::size_t count = context_.ports.size();
-  const std::size_t first = peer_.lane % context_.nearest + hello.turn;
+  const std::size_t first = context_.first_port(peer_.rank, peer_.lane, false) + hello.turn;
   for (std::size_t i = 0; i < count; ++i) {
     const VerbsPort& port = context_.ports[(first + i) % count];
     if (port.is_ethernet != (hello.is_ethernet != 0) || !port.isUsable()) continue;

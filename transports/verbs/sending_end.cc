@@ -29,10 +29,10 @@ SendingEnd::SendingEnd(const VerbsContext& context, const LinkView& view, std::s
                        VerbsLinkPeer peer)
     : context_(context), view_(view), own_(own), peer_(std::move(peer)) {}
 
-/// Each attempt takes the next port that is usable; lanes begin at different ones of the nearest.
+/// Each attempt takes the next port that is usable.
 const VerbsPort& SendingEnd::port() const {
   const std::size_t count = context_.ports.size();
-  const std::size_t first = peer_.lane % context_.nearest + outage_.attempts();
+  const std::size_t first = context_.first_port(peer_.rank, peer_.lane, true) + outage_.attempts();
   for (std::size_t i = 0; i < count; ++i) {
     const VerbsPort& port = context_.ports[(first + i) % count];
     if (port.isUsable()) return port;

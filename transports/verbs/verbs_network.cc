@@ -72,7 +72,7 @@ std::vector<bool> remoteOf(const std::vector<std::string>& peers) {
 PortOrder order(std::vector<VerbsPort>& ports, const RdmaOptions& options) {
   const std::string gpu =
       options.gpus == nullptr ? "" : options.gpus->info(options.gpus->currentDevice()).bus_id.data();
-  PortOrder order = orderPorts(ports, placeOfRank(gpu, options.local_rank, "/sys"));
+  PortOrder order = orderPorts(ports, placeOfRank(gpu, options.local_rank, "/sys"), options.places);
   if (options.tell_path) options.tell_path(order.text);
   return order;
 }
@@ -92,7 +92,8 @@ VerbsNetwork::VerbsNetwork(std::vector<VerbsPort> ports, RdmaOptions options)
       context_{
           .settings = options_.settings,
           .ports = ports_,
-          .nearest = order_.nearest,
+          .first_port = [this](int peer, std::uint32_t lane,
+                               bool sends) { return firstPort(peer, lane, sends); },
           .user_memory = user_memory_,
           .connecting = connecting_,
           .gpu_slots = slots_.gpu.get(),
@@ -116,6 +117,24 @@ VerbsNetwork::VerbsNetwork(std::vector<VerbsPort> ports, RdmaOptions options)
                           std::make_unique<SendingEnd>(context_, behindHeader(out.view), out.memory, who)};
             });
   watchDevices();
+}
+
+std::size_t VerbsNetwork::firstPort(int peer, std::uint32_t lane, bool sends) const {
+  const std::uint32_t channel = lane % options_.channels;
+  const auto wanted = std::ranges::find_if(options_.ring_ports, [&](const RingPort& port) {
+    return port.peer == peer && port.channel == channel && port.sends == sends;
+  });
+  if (wanted != options_.ring_ports.end()) {
+    const auto port = std::ranges::find_if(
+        ports_, [&wanted](const VerbsPort& own) { return knownPlace(own, {wanted->place}) != nullptr; });
+    const auto first = static_cast<std::size_t>(port - ports_.begin());
+    // Ranks in host memory have one ring, however many NICs and lanes there are: the other lanes take the
+    // others.
+    const std::size_t round = options_.gpus == nullptr ? lane / options_.channels : 0;
+    if (first < order_.nearest) return (first + round) % order_.nearest;
+    if (port != ports_.end()) return first;
+  }
+  return lane % order_.nearest;
 }
 
 void VerbsNetwork::watchDevices() {

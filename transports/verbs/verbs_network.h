@@ -47,6 +47,7 @@ class VerbsNetwork final : public NetworkDriver<RdmaNetwork, SendingEnd, Receivi
     Letter letter;
   };
 
+  std::size_t firstPort(int peer, std::uint32_t lane, bool sends) const;
   bool look(int peer);
   void watchDevices();
   void takeEvents() override;
