@@ -117,11 +117,8 @@ TopologyDescription describeTopology(Topology topology, const std::vector<int>& 
                                 numa == kNoNode ? "no NUMA node" : topology.label(numa)));
   }
   topology.unseen.clear();
-  for (TopologyNode& node : topology.nodes) {
-    node.net.guid = 0;
-    node.gpu.rank = -1;
-  }
-  TopologyDescription description{.text = writeNcclXml({topology}), .notice = {}, .added = std::move(added)};
+  TopologyDescription description{
+      .text = writeNcclXml({withoutIdentity(std::move(topology))}), .notice = {}, .added = std::move(added)};
   if (description.text.size() > kMostBytes) {
     throw Error(
         ncclInvalidUsage,

@@ -54,7 +54,6 @@ Topology readFile(const std::string& path, Log& log) {
 }
 
 std::optional<Topology> ofFile(const TopologyFiles& files, Log& log) {
-  std::error_code error;
   if (!files.file.empty()) {
     try {
       return readFile(files.file, log);

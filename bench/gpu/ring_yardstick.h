@@ -11,7 +11,6 @@ namespace tutti::gpu_bench {
 
 /// A block's link to its right neighbour, in GPU memory. Each counter has one writer and stands in a line of
 /// its own.
-// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what the two sides write lies apart
 struct alignas(128) RingLink {
   std::uint64_t posted;                 ///< slots written, by the sender
   alignas(128) std::uint64_t released;  ///< slots read, by the receiver

@@ -108,8 +108,7 @@ inline constexpr std::uint64_t kReportedAfterNs = 10'000'000;
 /// Most blocks of one launch: lanes of a collective, or queues of transfers.
 inline constexpr std::uint32_t kCudaMostBlocks = 128;
 
-/// One per rank, pinned host memory, zero at the start.
-// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): what host and kernels write lies apart
+/// One per rank, pinned host memory, zero at the start. What host and kernels write lies apart.
 struct CudaControl {
   // Written by the host.
   std::atomic<std::uint32_t> stop;           ///< not 0: every wait of every kernel fails

@@ -125,6 +125,14 @@ std::string Topology::label(int node) const {
   }
 }
 
+Topology withoutIdentity(Topology topology) {
+  for (TopologyNode& node : topology.nodes) {
+    node.net.guid = 0;
+    node.gpu.rank = -1;
+  }
+  return topology;
+}
+
 void validate(const Topology& topology) {
   std::unordered_set<std::string_view> bus_ids;
   std::unordered_set<int> numa;

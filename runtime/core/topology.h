@@ -135,6 +135,9 @@ struct Topology {
   friend bool operator==(const Topology&, const Topology&) = default;
 };
 
+/// Without what two hosts of one make differ in: GUIDs of ports, and which rank uses a GPU.
+Topology withoutIdentity(Topology topology);
+
 /// Throws std::invalid_argument saying what is wrong: a parent that comes later or is of a kind that holds no
 /// such child, two nodes with one bus id, NVLinks of nothing, two NUMA nodes with one number.
 void validate(const Topology& topology);

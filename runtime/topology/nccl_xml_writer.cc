@@ -108,11 +108,11 @@ void Writer::writePci(xml_node pci, int index) const {
   if (node.is_guessed) set(pci, "guessed", 1);
   set(pci, "class", hex(node.pci.device_class, 6));
   // What is unknown is left out: NCCL looks for that itself, and believes what it reads.
-  if (node.pci.vendor != 0) {
+  if (node.pci.vendor != 0 || node.pci.device != 0) {
     set(pci, "vendor", hex(node.pci.vendor, 4));
     set(pci, "device", hex(node.pci.device, 4));
   }
-  if (node.pci.subsystem_vendor != 0) {
+  if (node.pci.subsystem_vendor != 0 || node.pci.subsystem_device != 0) {
     set(pci, "subsystem_vendor", hex(node.pci.subsystem_vendor, 4));
     set(pci, "subsystem_device", hex(node.pci.subsystem_device, 4));
   }

@@ -84,6 +84,14 @@ TEST(FibreRunner, ARunnerThatDoesNotAskAgainIsFound) {
   EXPECT_FALSE(passBatons(runner, 3, 50, milliseconds(100)));
 }
 
+/// Hears each of the numbers up to 200 that another thread tells.
+void hearAll(const WaitContext& wait, const std::atomic<int>& told, std::atomic<int>& heard) {
+  for (int k = 1; k <= 200; ++k) {
+    const bool is_told = wait.until(0, [&] { return told.load(std::memory_order_acquire) >= k; });
+    heard.fetch_add(is_told ? 1 : 0, std::memory_order_acq_rel);
+  }
+}
+
 TEST(FibreRunner, AnotherThreadsWordIsHeard) {
   FaultCell fault;
   Deadline monitor(fault, std::chrono::seconds(60));
@@ -98,13 +106,7 @@ TEST(FibreRunner, AnotherThreadsWordIsHeard) {
   });
   FibreRunner runner(30);
   for (int i = 0; i < 2; ++i) {
-    runner.add([&](WaitScheduler* scheduler) {
-      const WaitContext wait{fault, monitor, 30, scheduler};
-      for (int k = 1; k <= 200; ++k) {
-        const bool is_told = wait.until(0, [&] { return told.load(std::memory_order_acquire) >= k; });
-        heard.fetch_add(is_told ? 1 : 0, std::memory_order_acq_rel);
-      }
-    });
+    runner.add([&](WaitScheduler* scheduler) { hearAll({fault, monitor, 30, scheduler}, told, heard); });
   }
   runner.run();
   teller.join();

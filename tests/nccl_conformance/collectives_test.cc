@@ -21,18 +21,16 @@ std::vector<std::size_t> counts() {
 template <class Use>
 void forEachCall(Collective collective, const Use& use) {
   const bool has_places = collective != Collective::all_to_all && collective != Collective::bcast;
-  int root = 0;
-  Call call{.collective = collective};
+  const std::vector<std::size_t> all_counts = counts();
+  Call call{.collective = collective, .root = 0};
   for (const Type& type : kTypes) {
     call.type = &type;
     for (call.op = 0; call.op <= (call.reduces() ? kPreMulSum : 0); ++call.op) {
-      for (const std::size_t count : counts()) {
-        call.count = count;
-        for (int place = 0; place <= (has_places ? 1 : 0); ++place) {
-          call.in_place = place == 1;
-          call.root = root++;
-          use(call);
-        }
+      for (std::size_t i = 0; i < all_counts.size() * (has_places ? 2 : 1); ++i) {
+        call.count = all_counts[i % all_counts.size()];
+        call.in_place = i >= all_counts.size();
+        use(call);
+        ++call.root;
       }
     }
   }

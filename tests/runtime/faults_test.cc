@@ -214,6 +214,11 @@ std::string allReduceUntilFailure(Comm& comm) {
   }
 }
 
+void abortAfter(ncclComm_t comm, std::chrono::microseconds delay) {
+  std::this_thread::sleep_for(delay);
+  EXPECT_EQ(ncclCommAbort(comm), ncclSuccess);
+}
+
 TEST(Faults, NothingIsReadFromAFailedRanksBuffersNorLeftThere) {
   constexpr int kRounds = 25;
   for (int round = 0; round < kRounds; ++round) {
@@ -221,12 +226,7 @@ TEST(Faults, NothingIsReadFromAFailedRanksBuffersNorLeftThere) {
     const auto errors = test::runThreads(2, [&](int rank) {
       Comm comm(2, id, rank);
       std::thread aborter;
-      if (rank == 1) {
-        aborter = std::thread([handle = comm.handle(), round] {
-          std::this_thread::sleep_for(std::chrono::microseconds(300 * round));
-          EXPECT_EQ(ncclCommAbort(handle), ncclSuccess);
-        });
-      }
+      if (rank == 1) aborter = std::thread(abortAfter, comm.handle(), std::chrono::microseconds(300 * round));
       const std::string problem = allReduceUntilFailure(comm);
       if (aborter.joinable()) {
         aborter.join();

@@ -8,8 +8,10 @@
 #include <set>
 #include <utility>
 
+#include "runtime/host_topology.h"
 #include "runtime/ring_ports.h"
 #include "runtime/ring_searches.h"
+#include "runtime/topology/nccl_xml.h"
 #include "runtime/topology/paths.h"
 #include "tests/harness/scratch_directory.h"
 #include "tests/topology/builders.h"
@@ -107,6 +109,28 @@ TEST(Rings, PortsOfARingAreThoseThatWereFound) {
   EXPECT_EQ(sending.size(), 3 * found.channels.size());
   EXPECT_EQ(sending, receiving);
   EXPECT_EQ(used.size(), 8U) << "each NIC carries something";
+}
+
+TEST(HostTopology, PortsThatAreLeftOutGoWithTheirCards) {
+  const Topology whole = test::dgxLike();
+  const Topology kept = withoutPorts(whole, "^=mlx5_2:1,mlx5_5");
+  validate(kept);
+  EXPECT_EQ(kept.all(TopologyKind::net).size(), 6U);
+  EXPECT_EQ(kept.all(TopologyKind::nic).size(), 6U);
+  EXPECT_EQ(kept.all(TopologyKind::gpu).size(), 8U);
+  const auto names = [](const Topology& topology) {
+    std::string all;
+    for (const int port : topology.all(TopologyKind::net))
+      all += topology.nodes[static_cast<std::size_t>(port)].net.name + " ";
+    return all;
+  };
+  EXPECT_EQ(names(kept), "mlx5_0 mlx5_1 mlx5_3 mlx5_4 mlx5_6 mlx5_7 ");
+  const TopologyPaths paths(kept);
+  const std::vector<int> gpus = kept.all(TopologyKind::gpu);
+  EXPECT_EQ(paths.between(gpus[0], gpus[7]).path_class, PathClass::nvl);
+  EXPECT_EQ(names(readNcclXml(writeNcclXml({kept}), "written").hosts.front()), names(kept))
+      << "what other hosts are told";
+  EXPECT_EQ(withoutPorts(whole, ""), whole);
 }
 
 TEST(Rings, LanesAreTwoForEachChannelWithinTheRules) {

@@ -15,11 +15,9 @@
 
 #include "runtime/bootstrap/rendezvous.h"
 #include "runtime/cluster_exchange.h"
-#include "runtime/host_topology.h"
 #include "runtime/process.h"
 #include "runtime/seats.h"
 #include "runtime/topology/nccl_xml.h"
-#include "runtime/topology/paths.h"
 #include "tests/harness/rank_group.h"
 #include "tests/harness/ranks.h"
 #include "tests/harness/scratch_directory.h"
@@ -202,28 +200,6 @@ TEST(TopologyExchange, AGpuThatTheFirstRankDoesNotSeeIsAdded) {
   const Cluster::HostShape& shape = exchange.clusters[1]->shapes[0];
   ASSERT_EQ(shape.seats.size(), 2U);
   EXPECT_EQ(shape.topology->label(shape.seats[1]), "GPU 1 (e000:02:00.0)");
-}
-
-TEST(HostTopology, PortsThatAreLeftOutGoWithTheirCards) {
-  const Topology whole = test::dgxLike();
-  const Topology kept = withoutPorts(whole, "^=mlx5_2:1,mlx5_5");
-  validate(kept);
-  EXPECT_EQ(kept.all(TopologyKind::net).size(), 6U);
-  EXPECT_EQ(kept.all(TopologyKind::nic).size(), 6U);
-  EXPECT_EQ(kept.all(TopologyKind::gpu).size(), 8U);
-  const auto names = [](const Topology& topology) {
-    std::string all;
-    for (const int port : topology.all(TopologyKind::net))
-      all += topology.nodes[static_cast<std::size_t>(port)].net.name + " ";
-    return all;
-  };
-  EXPECT_EQ(names(kept), "mlx5_0 mlx5_1 mlx5_3 mlx5_4 mlx5_6 mlx5_7 ");
-  const TopologyPaths paths(kept);
-  const std::vector<int> gpus = kept.all(TopologyKind::gpu);
-  EXPECT_EQ(paths.between(gpus[0], gpus[7]).path_class, PathClass::nvl);
-  EXPECT_EQ(names(readNcclXml(writeNcclXml({kept}), "written").hosts.front()), names(kept))
-      << "what other hosts are told";
-  EXPECT_EQ(withoutPorts(whole, ""), whole);
 }
 
 /// Two sockets of 16 CPUs, GPUs at both.

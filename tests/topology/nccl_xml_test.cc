@@ -364,6 +364,12 @@ TEST(NcclXml, WritesAsNcclDoes) {
   </cpu>
 </system>
 )");
+  // Half an identity is no unknown one.
+  builder.topology.unseen.clear();
+  TopologyNode& gpu = builder.topology.nodes[static_cast<std::size_t>(first)];
+  gpu.pci = {.device_class = 0x030200, .device = 0x2330, .subsystem_device = 0x16c1};
+  EXPECT_EQ(readNcclXml(writeNcclXml({builder.topology}), "written").hosts.front().nodes,
+            builder.topology.nodes);
   EXPECT_THROW(writeNcclXml({Topology()}), std::invalid_argument);
 }
 

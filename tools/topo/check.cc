@@ -173,11 +173,11 @@ void HostCheck::checkPlaces() {
   const std::size_t before = findings_.size();
   // Interfaces that are no cards stand in no slot.
   if (std::ranges::none_of(fast, [&](int port) { return isCard(port); })) return;
-  const auto isGuessed = [&](int node) { return !topology_.isNumaTold(node); };
-  if (std::ranges::any_of(fast, isGuessed) || std::ranges::any_of(gpus_, isGuessed)) {
-    return add(Level::note, "places", "nobody told on which NUMA node some GPUs or NICs are: not judged");
-  }
+  const auto isTold = [&](int node) { return topology_.isNumaTold(node); };
+  const bool are_gpus_told = std::ranges::all_of(gpus_, isTold);
+  const bool are_ports_told = std::ranges::all_of(fast, isTold);
   for (const int port : fast) {
+    if (!are_gpus_told || !isTold(port)) continue;
     if (!isCard(port) || bestClass(port, gpus_) < PathClass::sys) continue;
     add(Level::warning, "place of " + shortLabel(topology_, port),
         "every GPU is on another NUMA node: what it carries passes the link between them",
@@ -185,6 +185,7 @@ void HostCheck::checkPlaces() {
   }
   // A card that moves is the remedy for both: GPUs are named where there is another card to be near to.
   for (const int gpu : gpus_) {
+    if (!are_ports_told || !isTold(gpu)) continue;
     // Through a peer GPU counts as the way to the NIC that the peer has beside it: not this GPU's own.
     const bool is_near = std::ranges::any_of(fast, [&](int port) {
       return topology_.numaOf(port) == topology_.numaOf(gpu) || bestClass(gpu, {port}) <= PathClass::pxb;
@@ -194,8 +195,12 @@ void HostCheck::checkPlaces() {
         "move a card to a slot beside it; until then its data for other hosts passes the link between NUMA "
         "nodes");
   }
-  if (!hasFound(before))
+  if (!are_gpus_told || !are_ports_told) {
+    add(Level::note, "places",
+        "nobody told the NUMA nodes of some GPUs or NICs: what depends on them is not judged");
+  } else if (!hasFound(before)) {
     add(Level::ok, "places", "every NIC is on a NUMA node with GPUs, every GPU on one with a NIC");
+  }
 }
 
 void HostCheck::checkRails() {

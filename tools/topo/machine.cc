@@ -62,15 +62,6 @@ Cluster::HostShape makeShape(Topology&& topology, int ranks_per_host, const std:
   return shape;
 }
 
-/// What two hosts of one make differ in does not make them different.
-Topology withoutIdentity(Topology topology) {
-  for (TopologyNode& node : topology.nodes) {
-    node.net.guid = 0;
-    node.gpu.rank = -1;
-  }
-  return topology;
-}
-
 std::size_t shapeOf(Cluster& cluster, NamedHost&& host, int ranks_per_host) {
   const Topology wanted = withoutIdentity(host.topology);
   const auto known = std::ranges::find_if(

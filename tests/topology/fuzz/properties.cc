@@ -97,7 +97,8 @@ void checkGraphXml(std::string_view text) {
           "written and read again, it differs");
   // What is read can be used.
   Cluster cluster;
-  cluster.shapes.push_back({.topology = std::make_shared<const Topology>(host), .seats = seats});
+  cluster.shapes.push_back(
+      {.topology = std::make_shared<const Topology>(host), .seats = seats, .caches = {}});
   cluster.hosts.push_back({.name = "host", .shape = 0, .ranks = {0, 1, 2, 3}});
   std::vector<ChannelGraph> rings;
   std::vector<ChannelGraph> trees;
